@@ -58,7 +58,7 @@ try {
     }
     await inBrowser(colorScheme, (page) => sample(page, colorScheme));
   }
-  for (const way of [hobbyist, researcher]) await inBrowser('light', way);
+  for (const way of [hobbyist, researcher, effects]) await inBrowser('light', way);
 } finally {
   await server.close();
   rmSync(outDir, { recursive: true, force: true });
@@ -214,6 +214,28 @@ async function researcher(page: Page): Promise<void> {
     .first()
     .waitFor();
   await picture(page, 'researcher-3-yaml');
+}
+
+/** TIES of the sample: what it leaves at the base, and what each change does to a text. */
+async function effects(page: Page): Promise<void> {
+  await page.setViewportSize(WALK);
+  await page.goto(url);
+  await page.getByText(/^Ready:/).waitFor();
+  await page.getByRole('combobox', { name: 'Merge method' }).selectOption('ties');
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await page.getByText(/^Merged in/).waitFor();
+  await show(page, 'Try');
+  await page.getByRole('button', { name: 'Generate', exact: true }).click();
+  await page
+    .getByText(/60\stokens in/)
+    .nth(1)
+    .waitFor();
+  await show(page, 'Layers');
+  await page.getByLabel('Metric').selectOption('mergedSparsity');
+  await picture(page, 'effects-1-sparsity');
+  await page.getByLabel('Metric').selectOption('modelEffect');
+  await page.getByText(/^On “/).waitFor();
+  await picture(page, 'effects-2-models');
 }
 
 /** Merges, measures, writes, compares and collapses; on its way, in the light, the newcomer's pictures. */

@@ -70,6 +70,19 @@ test('base, contributors and merge are measured on a pasted text, and continue a
   await expect(live).not.toHaveText(before!);
   await expect(page.getByText(/12\stokens in/)).toHaveCount(2);
   expect(await text.textContent()).toBe(written);
+  // beside it, perplexity on the one text that is chosen
+  await expect(page.locator('.course-line')).toHaveText([/^salad\d\.\d\d/]);
+
+  // which is better is voted on without their names
+  await page.getByRole('button', { name: 'Blind test…' }).click();
+  await page.getByLabel('Prompts, one a line').fill('Recipe:\nStory: The');
+  await page.getByRole('button', { name: 'Begin' }).click();
+  await expect(page.getByText(/^Prompt 1 of 2/)).toBeVisible();
+  await expect(page.getByRole('article', { name: /^Answer/ })).toHaveText([/^Recipe: \w/, /^Recipe: \w/]);
+  await page.keyboard.press('1');
+  await expect(page.getByText(/^Prompt 2 of 2/)).toBeVisible();
+  await page.keyboard.press('0');
+  await expect(page.getByText(/^Cannot be told apart after 2: base \d, .* \d, neither 1\./)).toBeVisible();
 
   // which of its changes made it say so
   await show(page, 'Layers');
@@ -77,6 +90,8 @@ test('base, contributors and merge are measured on a pasted text, and continue a
   await expect(
     page.getByRole('gridcell', { name: /^layer \d, [\w.]+, [+\u2212]?[\d.e\u2212]+ nats$/ }),
   ).toHaveCount(42);
+  await page.getByLabel('Metric').selectOption('modelEffect');
+  await expect(page.getByText(/Most of all models: \w+ .* nats in layer \d, /)).toBeVisible();
 
   await show(page, 'Measure');
   expect(await seriousIssues(page, '.measure-screen')).toEqual([]);

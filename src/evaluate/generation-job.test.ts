@@ -12,7 +12,7 @@ import { openModels } from '../host/models';
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/recipe-plan';
 import type { KeptWeights, WrittenToken } from '../reports/evaluate';
-import { runGeneration } from './generation-job';
+import { runAnswers, runGeneration } from './generation-job';
 import { encodeText, openSample } from './sample.test.fixture';
 
 const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
@@ -20,6 +20,16 @@ const TEMPLATE = "{{ bos_token }}{% for m in messages %}{{ m['content'] | trim }
 const folder = mkdtempSync(join(tmpdir(), 'amalgam-chat-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 afterEach(() => vi.restoreAllMocks());
+
+const signal = new AbortController().signal;
+
+/** A model of a folder, and the base of the sample, opened; and their plans. */
+async function opened(model: string, path: string) {
+  const models = openModels(() => ({ url: 'https://hub.invalid' }));
+  await models.add(await diskFolder(model, path), model);
+  await models.add(await diskFolder('base', join(SAMPLES, 'base')), 'base');
+  return { models, planOf: (name: string) => makePlan(copyOf(name), (ref) => models.open(ref), methodById) };
+}
 
 /** Text that a model of the sample generates, alone on the processor; the base of the sample is asked too where it is told. */
 async function written(
@@ -30,11 +40,7 @@ async function written(
   asksBase = false,
   weights: KeptWeights = 'auto',
 ) {
-  const models = openModels(() => ({ url: 'https://hub.invalid' }));
-  await models.add(await diskFolder(model, path), model);
-  await models.add(await diskFolder('base', join(SAMPLES, 'base')), 'base');
-  const signal = new AbortController().signal;
-  const planOf = (name: string) => makePlan(copyOf(name), (ref) => models.open(ref), methodById);
+  const { models, planOf } = await opened(model, path);
   const plan = await planOf(model);
   const against = asksBase ? { plan: await planOf('base'), exact: true } : undefined;
   return runGeneration(
@@ -73,6 +79,33 @@ test('every token has its text, its probability, and the one that the base gives
     }
     runner.close();
   }
+});
+
+test('several models answer the same prompts as each alone, and a prompt that is asked twice has two answers', async () => {
+  const path = join(SAMPLES, 'workshop');
+  const { models, planOf } = await opened('workshop', path);
+  const done: number[] = [];
+  const ask = (prompts: string[], temperature: number) =>
+    runAnswers(
+      {
+        ...{ targets: [{ model: 'workshop' }, { model: 'base' }], prompts, chat: false, engine: 'cpu' },
+        ...{ maxTokens: 4, temperature, topP: 1, seed: 0 },
+      },
+      {
+        ...{ models, signal, onProgress: (progress) => done.push(progress.done / progress.total) },
+        plan: async (target) => ({ plan: await planOf('model' in target ? target.model : ''), exact: true }),
+      },
+    );
+  const answers = await ask(['Job:', 'Log of the'], 0);
+  for (const [m, model] of ['workshop', 'base'].entries()) {
+    for (const [p, prompt] of ['Job:', 'Log of the'].entries()) {
+      expect(answers[m]![p]).toBe((await written(model, join(SAMPLES, model), prompt, false)).text);
+    }
+  }
+  expect(done.at(-1)).toBe(1);
+  expect(done.toSorted((a, b) => a - b)).toEqual(done);
+  const [again] = await ask(['Job:', 'Job:'], 1.5);
+  expect(again![0]).not.toBe(again![1]);
 });
 
 test('a chat goes through the template of the model, which writes its own beginning', async () => {

@@ -1,12 +1,13 @@
 import { AmalgamError } from '../errors';
 import { type GuardedStream, type GuardedTokenizer, renderGuarded } from '../foreign/foreign-text';
 import type { Message } from '../formats/conversations';
-import { type Inputs, openInputs } from '../host/weight-inputs';
-import type { Plan } from '../merge/plan/plan';
+import { openInputs } from '../host/weight-inputs';
 import type {
+  AnswersRequest,
   EffectsRequest,
   GenerateReport,
   GenerateRequest,
+  RunTarget,
   WeightEffect,
   WrittenToken,
 } from '../reports/evaluate';
@@ -18,9 +19,11 @@ import {
   downloadMeter,
   openRunningModel,
   peakOf,
+  plannedTokenizer,
   type RunningModel,
   type RunningOptions,
 } from './running-model';
+import { sequencesAtOnce } from './sampled-texts';
 
 /** What the runner is told. */
 const EIGHT_BITS = { auto: 'to fit', stored: 'never', '8-bit': 'always' } as const;
@@ -144,6 +147,87 @@ export async function runGeneration(
   }
 }
 
+interface AnswersOptions extends Pick<RunningOptions, 'models' | 'signal' | 'onProgress'> {
+  plan(target: RunTarget): Promise<ReadyRecipe & Pick<RunningOptions, 'exact'>>;
+}
+
+/**
+ * Has every model continue all prompts, side by side as they fit.
+ * @returns texts without their prompts, by model and prompt
+ * @throws AmalgamError as {@link runGeneration}
+ */
+export async function runAnswers(
+  { targets, prompts, engine, ...settings }: AnswersRequest,
+  { plan, ...options }: AnswersOptions,
+): Promise<string[][]> {
+  const { maxTokens, temperature, topP, seed, chat } = settings;
+  const { signal, onProgress } = options;
+  const total = targets.length * prompts.length * maxTokens;
+  const answers: string[][] = [];
+  for (const [t, target] of targets.entries()) {
+    const ready = await plan(target);
+    const model = await openRunningModel({
+      ...{ ...ready, ...options, engine, runner: { residentBytes: WRITING_RESIDENT_BYTES } },
+    });
+    let tokenizer: GuardedTokenizer | undefined;
+    try {
+      // one thread decodes all
+      const { vocab } = model.runner.architecture;
+      tokenizer = await plannedTokenizer(ready.plan, options.models, vocab, signal, true);
+      const asked: number[][] = [];
+      for (const prompt of prompts) asked.push(await promptIds(model, tokenizer, { prompt, chat }, signal));
+      const atOnce = sequencesAtOnce(
+        model.runner,
+        Math.max(...asked.map(({ length }) => length)) + maxTokens,
+      );
+      const texts: string[] = [];
+      const begun = performance.now();
+      let done = 0;
+      for (let first = 0; first < asked.length; first += atOnce) {
+        const batch = asked.slice(first, first + atOnce);
+        const written = await generate(model.runner, batch, {
+          ...{
+            maxTokens,
+            sampling: { temperature, topP, seed },
+            stop: model.ends,
+            firstSequence: first,
+            signal,
+          },
+          onToken({ sequence }) {
+            done++;
+            if (sequence !== batch.length - 1) return;
+            const rate = done / ((performance.now() - begun) / 1000);
+            const all = t * prompts.length * maxTokens + done;
+            const time = secondsLeft({ left: total - all, perSecond: rate });
+            onProgress({ phase: 'running', done: all, total, rate, secondsLeft: time });
+          },
+        });
+        for (const [i, { ids }] of written.entries()) texts.push(await textOf(tokenizer, batch[i]!, ids));
+      }
+      answers.push(texts);
+    } finally {
+      tokenizer?.close();
+      model.close();
+    }
+  }
+  return answers;
+}
+
+async function textOf(
+  tokenizer: GuardedTokenizer,
+  prompt: readonly number[],
+  ids: readonly number[],
+): Promise<string> {
+  const stream = tokenizer.stream(prompt);
+  try {
+    let text = '';
+    for (const id of ids) text += await stream.push(id);
+    return text + (await stream.end());
+  } finally {
+    stream.close();
+  }
+}
+
 /** What turns the model between two tokens, and tells how long that took. */
 function turnBetween(
   { kept, turn }: LiveText,
@@ -171,37 +255,48 @@ function turnBetween(
 }
 
 /**
- * Measures what each weight of a merge does to a text, against the weights of its base; nothing is written.
- * @param base the plan of the base
- * @throws AmalgamError as {@link runGeneration}, and `ArchitectureUnsupported`, `ShapeMismatch` for a base of another shape
+ * Measures what each weight of a merge does to a text, against the weights of others; nothing is written.
+ * @param others plans whose weights are put in their place
+ * @returns effects by other and weight
+ * @throws AmalgamError as {@link runGeneration}, and `ArchitectureUnsupported`, `ShapeMismatch` for one of another shape
  */
 export async function runEffects(
   request: EffectsRequest,
-  { base, ...options }: RunningOptions & { base: Plan },
-): Promise<WeightEffect[]> {
+  {
+    others,
+    ...options
+  }: RunningOptions & { others: readonly (ReadyRecipe & Pick<RunningOptions, 'exact'>)[] },
+): Promise<WeightEffect[][]> {
   const { signal, models, onProgress } = options;
   const model = await openRunningModel({ ...options, runner: { residentBytes: WRITING_RESIDENT_BYTES } });
-  let files: Inputs | undefined;
-  let others: Awaited<ReturnType<typeof openPlannedWeights>> | undefined;
   try {
-    files = await openInputs(base, models, signal, downloadMeter(base.bytesToDownload, onProgress));
-    others = await openPlannedWeights(base, model.engines, files.read, true);
     const prompt = await promptIds(model, await model.tokenizer(), request, signal);
-    const effects: WeightEffect[] = [];
+    const sequence = { ids: [...prompt, ...request.ids], from: prompt.length };
+    const all: WeightEffect[][] = [];
+    let done = 0;
     const begun = performance.now();
-    await model.runner.weightEffects({
-      ...{ sequence: { ids: [...prompt, ...request.ids], from: prompt.length }, others, signal },
-      onEffect(name, effect, total) {
-        const done = effects.push({ name, effect });
-        const rate = done / ((performance.now() - begun) / 1000);
+    for (const { plan, exact, prepared } of others) {
+      const effects: WeightEffect[] = [];
+      const onEffect = (name: string, effect: number, of: number) => {
+        effects.push({ name, effect });
+        const total = of * others.length;
+        const rate = ++done / ((performance.now() - begun) / 1000);
         const time = secondsLeft({ left: total - done, perSecond: rate });
         onProgress({ phase: 'running', done, total, rate, secondsLeft: time });
-      },
-    });
-    return effects;
+      };
+      let weights: Awaited<ReturnType<typeof openPlannedWeights>> | undefined;
+      const files = await openInputs(plan, models, signal, downloadMeter(plan.bytesToDownload, onProgress));
+      try {
+        weights = await openPlannedWeights(plan, model.engines, files.read, exact, prepared);
+        await model.runner.weightEffects({ sequence, others: weights, signal, onEffect });
+      } finally {
+        weights?.close();
+        files.close();
+      }
+      all.push(effects);
+    }
+    return all;
   } finally {
-    others?.close();
-    files?.close();
     model.close();
   }
 }

@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,7 +12,10 @@ import { openModels } from '../host/models';
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/recipe-plan';
 import { runGeneration } from './generation-job';
+import { runLivePerplexity } from './job';
 import { keepModel } from './kept-model';
+import { openRunningModel } from './running-model';
+import { encodeText } from './sample.test.fixture';
 
 const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'amalgam-kept-'));
@@ -76,8 +79,8 @@ async function written(kept: ReturnType<typeof keepModel>, from: string, turn?: 
   return { ids: report.ids, took, turnSeconds };
 }
 
-/** The greedy text of what a recipe writes. */
-async function ofMerged(recipe: string): Promise<number[]> {
+/** What a recipe writes, opened. */
+async function merged(recipe: string) {
   const out = mkdtempSync(join(folder, 'merged-'));
   cpSync(join(SAMPLES, 'base'), out, { recursive: true });
   const { shards } = await mergeInNode(recipe, SAMPLES, {
@@ -88,13 +91,15 @@ async function ofMerged(recipe: string): Promise<number[]> {
   expect(shards).toHaveLength(1);
   writeFileSync(join(out, 'model.safetensors'), shards[0]!);
   await models.add(await diskFolder(out, out), out);
-  const { ids } = await runGeneration(
-    { target, ...REQUEST },
-    {
-      plan: await makePlan(copyOf(out), (ref) => models.open(ref), methodById),
-      ...{ models, engine: 'cpu', exact: true, signal, onProgress: () => {} },
-    },
-  );
+  return {
+    plan: await makePlan(copyOf(out), (ref) => models.open(ref), methodById),
+    ...{ models, engine: 'cpu' as const, exact: true, signal, onProgress: () => {} },
+  };
+}
+
+/** The greedy text of what a recipe writes. */
+async function ofMerged(recipe: string): Promise<number[]> {
+  const { ids } = await runGeneration({ target, ...REQUEST }, await merged(recipe));
   return ids;
 }
 
@@ -114,6 +119,55 @@ test.each(['task_arithmetic', 'ties'])(
     expect(after.ids).toEqual(await ofMerged(to));
     expect(after.ids).not.toEqual(turned.ids);
     expect(after.ids).not.toEqual(before.ids);
+    kept.close();
+  },
+);
+
+/** Losses of 256 tokens of stretches of a text, window by window, one backend and whole files. */
+async function lossesOfMerged(recipe: string, texts: readonly string[]) {
+  const model = await openRunningModel(await merged(recipe));
+  const losses: number[][] = [];
+  let left = 256;
+  for (const text of texts) {
+    const ids = encodeText(text).slice(0, left + 1);
+    const { losses: own } = await model.runner.pass({ sequences: [{ ids, from: 1 }], output: 'loss' });
+    losses.push([...own[0]!]);
+    left -= ids.length - 1;
+    if (left === 0) break;
+  }
+  model.close();
+  return losses;
+}
+
+test.each(['task_arithmetic', 'ties'])(
+  '%s: a model that stays open is measured as its recipe moves, is stopped, and writes on',
+  async (method) => {
+    const kept = keepModel();
+    const recipes = [recipeOf(1, 0.1, method), recipeOf(0.1, 1, method)];
+    const text = readFileSync(join(SAMPLES, 'texts/kitchen.eval.txt'), 'utf8');
+    const texts = [0, 200, 900, 1800].map((begin) => text.slice(begin, begin + 600));
+    const measured = async (recipe: string, stop = signal) =>
+      runLivePerplexity(
+        texts.map((own) => ({ text: own })),
+        kept,
+        {
+          ...(await planned(recipe)),
+          ...{ models, engine: 'cpu', exact: false, signal: stop, onProgress: () => {} },
+        },
+      );
+    for (const recipe of recipes) {
+      const blocks = await measured(recipe);
+      expect(blocks.reduce((sum, { tokens }) => sum + tokens, 0)).toBe(256);
+      const expected = (await lossesOfMerged(recipe, texts)).flat();
+      const sum = (values: number[]) => values.reduce((a, b) => a + b, 0);
+      expect(sum(blocks.map(({ loss }) => loss)) / sum(expected)).toBeCloseTo(1, 6);
+    }
+    const before = await written(kept, recipes[0]!);
+    const stop = new AbortController();
+    const stopped = measured(recipes[1]!, stop.signal);
+    setImmediate(() => stop.abort());
+    await expect(stopped).rejects.toMatchObject({ code: 'Canceled' });
+    expect((await written(kept, recipes[0]!)).ids).toEqual(before.ids);
     kept.close();
   },
 );

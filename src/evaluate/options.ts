@@ -20,10 +20,17 @@ export const datasetOptions = {
 } as const satisfies Options;
 
 export const generateOptions = {
-  maxTokens: { kind: 'integer', help: 'At most so many tokens are written.', default: 64, min: 1 },
+  maxTokens: {
+    kind: 'integer',
+    label: 'tokens',
+    help: 'At most so many tokens are written.',
+    default: 64,
+    min: 1,
+  },
   temperature: { kind: 'number', help: '0 takes the most probable token always.', default: 0, min: 0 },
   topP: {
     kind: 'number',
+    label: 'top-p',
     help: 'Tokens are drawn from the most probable that make up this share.',
     default: 1,
     above: 0,

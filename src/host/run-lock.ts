@@ -121,6 +121,11 @@ function busy(): AmalgamError {
 // One job at a time: jobs share the device and the storage.
 
 export function oneJob() {
+  /** @throws AmalgamError `Busy` */
+  const requireIdle = () => {
+    if (current)
+      throw new AmalgamError('Busy', 'Another job is still running.', 'Wait for it, or cancel it first.');
+  };
   let current: { controller: AbortController; yields: boolean; ended: Promise<void> } | undefined;
   return {
     /**
@@ -132,9 +137,7 @@ export function oneJob() {
         current.controller.abort();
         await current.ended;
       }
-      if (current) {
-        throw new AmalgamError('Busy', 'Another job is still running.', 'Wait for it, or cancel it first.');
-      }
+      requireIdle();
       const controller = new AbortController();
       controller.signal.addEventListener('abort', endThreads);
       let end = () => {};
@@ -154,6 +157,7 @@ export function oneJob() {
         end();
       }
     },
+    requireIdle,
     /** Stops the running job, if there is one, and its threads at once. */
     cancel(): void {
       current?.controller.abort();

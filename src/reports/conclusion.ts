@@ -123,6 +123,13 @@ function anyOf(models: readonly Contender[]): string {
   return `${names.length > 0 ? `${names.join(', ')} or ` : ''}${last}${alone.length > 0 ? ' alone' : ''}`;
 }
 
+/** The same with its sign where it is outside its error; else the error alone: `± 0.8 %`. */
+export function signedChange(against: Estimate): string {
+  const words = changeWords(against, 1, false);
+  const is = verdict(against);
+  return is === 'alike' ? words.replace(/^[^±]*/, '') : `${is === 'lower' ? '\u2212' : '+'}${words}`;
+}
+
 /** `7.0 ± 0.8 %` of a perplexity, `3.0 ± 2.1 points` of an accuracy. */
 function changeWords(against: Estimate, comparisons: number, isAccuracy: boolean): string {
   const ratio = Math.exp(against.mean);

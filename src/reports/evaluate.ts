@@ -119,6 +119,20 @@ export interface GenerateRequest extends GenerationSettings {
 export const KEPT_WEIGHTS = ['auto', 'stored', '8-bit'] as const;
 export type KeptWeights = (typeof KEPT_WEIGHTS)[number];
 
+/** Asks several models to continue the same prompts, each prompt with random numbers of its own. */
+export interface AnswersRequest extends Omit<GenerationSettings, 'prompt'> {
+  targets: RunTarget[];
+  prompts: string[];
+  engine: BackendChoice;
+}
+
+/** Asks for the losses of a merge on the first tokens of some stretches of a text, while nothing else is asked for. */
+export interface LivePerplexityRequest {
+  recipe: Recipe;
+  stretches: readonly TextInput[];
+  engine: BackendChoice;
+}
+
 /** A generated token: its text (empty where only a later one completes a character) and its probability at temperature 1. */
 export interface WrittenToken {
   text: string;
@@ -146,11 +160,11 @@ export interface GenerateReport {
   eightBits?: true;
 }
 
-/** Asks for the effect of every weight of a merge on a text that was written. */
+/** Asks for the effects of every weight of a merge on a text that was written. */
 export interface EffectsRequest {
   recipe: Recipe;
-  /** The model whose weights are put in their place, one at a time. */
-  base: string;
+  /** Whose weights are put in their place, one at a time: the base, or the merge without a contributor. */
+  without: RunTarget[];
   prompt: string;
   chat: boolean;
   /** Ids of the text behind the prompt, whose probability is looked at. */
@@ -158,7 +172,7 @@ export interface EffectsRequest {
   engine: BackendChoice;
 }
 
-/** What a weight of a merge does to a text, against the base's: Σ ln p with it less Σ ln p without it, in nats. */
+/** What a weight of a merge does to a text, against the other one: Σ ln p with it less Σ ln p without it, in nats. */
 export interface WeightEffect {
   /** Name of the tensor. */
   name: string;

@@ -126,3 +126,35 @@ export function rangeWords({ kind, min, max, above, below }: NumberOption): stri
   const bounds = [least, most].filter((words) => words !== '').join(' and ');
   return `${kind === 'integer' ? 'a whole number' : 'a number'}${bounds && ` ${bounds}`}`;
 }
+
+// Options in a form of the studio.
+
+/** Why a form cannot be meant, in words; null where it can. */
+export function optionsProblem<S extends Options>(options: S, values: OptionValues<S>): string | null {
+  for (const [name, option] of shownOptions(options, values)) {
+    const value = (values as Readonly<Record<string, unknown>>)[name];
+    const isEmpty = value === undefined || value === '' || (Array.isArray(value) && value.length === 0);
+    if (option.needed && option.either === undefined && isEmpty) {
+      return `${capital(labelOf(name, option))}: needed.`;
+    }
+    if ((option.kind === 'number' || option.kind === 'integer') && typeof value === 'number') {
+      if (!isInRange(option, value)) return `${capital(labelOf(name, option))}: ${rangeWords(option)}.`;
+    }
+  }
+  return null;
+}
+
+/** Options that the studio shows, with these values of the others. */
+export function shownOptions<S extends Options>(
+  options: S,
+  values: OptionValues<S>,
+): [keyof S & string, Option][] {
+  return Object.entries(options).filter(([, option]) => option.only === undefined && isMeant(option, values));
+}
+
+/** `maxRank` → `max rank` */
+export function labelOf(name: string, { label }: Option): string {
+  return label ?? name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+}
+
+export const capital = (words: string) => words[0]!.toUpperCase() + words.slice(1);

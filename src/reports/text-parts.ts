@@ -50,3 +50,34 @@ export function stretchesOf(input: TextInput, name: string): TextInput[] {
   }
   return Array.from({ length: count }, (_, i) => all[Math.round((i * (all.length - 1)) / (count - 1))]!);
 }
+
+/** The parts of a text; each is all of one that is too short to be cut. */
+export function partsOf(text: string, name: string): TextParts {
+  try {
+    return inParts([stretchesOf({ text }, name)]);
+  } catch (thrown) {
+    if (!(thrown instanceof AmalgamError) || thrown.code !== 'TextTooShort') throw thrown;
+    const whole = [[{ text }]];
+    return { tuning: whole, choosing: whole, reporting: whole };
+  }
+}
+
+/** Characters of a text that `quick` scores: about 500 tokens of English, seconds on any engine. */
+export const QUICK_CHARACTERS = 1500;
+
+/**
+ * The scored part of a text: all of it, or the beginning up to the last whole word (of conversations, the last whole one).
+ */
+export function scoredText(text: string, amount: 'quick' | 'full', most = QUICK_CHARACTERS): string {
+  if (amount === 'full' || text.length <= most) return text;
+  if (isConversations(text)) {
+    const end = text.lastIndexOf('\n', most);
+    return end > 0 ? text.slice(0, end) : (text.split('\n', 1)[0] ?? text);
+  }
+  const beginning = text.slice(0, most + 1);
+  const space = beginning.search(/\s\S*$/);
+  if (space > most / 2) return beginning.slice(0, space);
+  // No word ends here (Chinese, base64): cut between characters, not inside a surrogate pair.
+  const end = /[\uD800-\uDBFF]/.test(text[most - 1] ?? '') ? most - 1 : most;
+  return text.slice(0, end);
+}

@@ -2,6 +2,7 @@ import { interpolateViridis } from 'd3-scale-chromatic';
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
+import type { EffectsRequest } from '../reports/evaluate';
 import { channelsOf } from './charts/color-scale';
 import { actOnRun, closeStudio, idle, openStudio, openTies, show } from './open-studio.test.support';
 import { savedFiles } from './saved-files.test.support';
@@ -168,7 +169,10 @@ test('effects on the text: of what was written in Try, for every run, measured w
   const down = 'model.layers.3.mlp.down_proj.weight';
   const said = () => cell(down)?.ariaLabel?.replace(/\s/g, ' ');
   await waitFor(() => expect(said()).toMatch(/^layer 3, mlp.down_proj, (\+|−)?[\d.]+ nats$/));
-  expect(effects.mock.calls[0]![0]).toMatchObject({ base: 'samples/base', prompt: 'Recipe:' });
+  expect(effects.mock.calls[0]![0]).toMatchObject({
+    without: [{ model: 'samples/base' }],
+    prompt: 'Recipe:',
+  });
   expect(cell('model.embed_tokens.weight')?.ariaLabel ?? 'none').not.toMatch(/nats/);
   // it is in the files
   const saved = savedFiles();
@@ -184,6 +188,52 @@ test('effects on the text: of what was written in Try, for every run, measured w
   await userEvent.keyboard('{Enter}');
   await waitFor(() => expect(studio.store.getState().effects.ofRecipes.size).toBeGreaterThan(1));
   await waitFor(() => expect(document.querySelectorAll('.layers-block .heatmap').length).toBeGreaterThan(1));
+});
+
+test('effects of each model: against the merge without it, all models at once, and the strongest named', async () => {
+  const { studio } = await openTies();
+  await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
+  await show('Try');
+  await page.getByRole('button', { name: 'Generate', exact: true }).click();
+  await idle(studio);
+  const [weak, strong, gate] = [
+    'model.layers.0.mlp.up_proj.weight',
+    'model.layers.3.mlp.down_proj.weight',
+    'model.layers.1.mlp.gate_proj.weight',
+  ];
+  const effects = vi.spyOn(studio.worker, 'effects').mockResolvedValue([
+    [
+      { name: weak!, effect: 0.25 },
+      { name: strong!, effect: 1.5 },
+    ],
+    [{ name: strong!, effect: -2 }],
+    [{ name: gate!, effect: 0.5 }],
+  ]);
+  await show('Layers');
+  await page.getByLabelText('Metric').selectOptions('modelEffect');
+  await expect
+    .element(
+      page.getByText(
+        /Most of all models: harbour −2(\.0+)? nats in layer 3, mlp.down_proj; kitchen \+1\.50* nats in layer 3, mlp\.down_proj; workshop/,
+      ),
+    )
+    .toBeVisible();
+  const names = ({ without }: EffectsRequest) =>
+    without.map(
+      (target) => 'recipe' in target && target.recipe.models!.map(({ model }) => model.split('/').at(-1)),
+    );
+  expect(effects.mock.calls.map(([request]) => names(request))).toEqual([
+    [
+      ['harbour', 'workshop'],
+      ['kitchen', 'workshop'],
+      ['kitchen', 'harbour'],
+    ],
+  ]);
+  const said = (name: string) => cell(name)?.ariaLabel?.replace(/\s/g, ' ');
+  expect(said(strong!)).toMatch(/\+1\.50* nats$/);
+  await page.getByLabelText('Of which model').selectOptions('harbour');
+  await waitFor(() => expect(said(strong!)).toMatch(/−2(\.0+)? nats$/));
+  expect(effects).toHaveBeenCalledTimes(1);
 });
 
 test('effects on the text say why there are none', async () => {

@@ -1,7 +1,18 @@
+import { openDB } from 'idb';
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
-import type { GenerateReport, GenerateRequest, RunningProgress } from '../reports/evaluate';
+import { AmalgamError } from '../errors';
+import type { BlindTest } from '../reports/blind-test';
+import type {
+  AnswersRequest,
+  GenerateReport,
+  GenerateRequest,
+  LivePerplexityRequest,
+  RunningProgress,
+} from '../reports/evaluate';
 import { closeStudio, idle, openTies, show } from './open-studio.test.support';
+import type { MeasureText } from './state/measure-state';
+import { partStretches } from './state/measure-texts';
 import { editRecipe } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { holding } from './worker-running.test.fixture';
@@ -54,4 +65,108 @@ test('a text that is being written goes on with the changed recipe, shows where,
   const text = () => document.querySelector('[aria-label^="A "] .written-text')?.textContent;
   await waitFor(() => expect(text()).toMatch(/^Recipe: text\s3$/));
   await expect.element(page.getByRole('img', { name: 'the recipe changed here' })).not.toBeInTheDocument();
+});
+
+const [PROMPTS, ANSWERS] = [
+  ['Job:', 'Fault:', 'Story:'],
+  [
+    [' of base 1', ' of base 2', ' of both'],
+    [' of merge 1', ' of merge 2', ' of both'],
+  ],
+];
+
+test('two models are voted on without their names, by keys; the votes are counted, exported and still there later', async () => {
+  // the first answer is that of the first model, then of the second; chance is asked once a prompt
+  const chances = [0.1, 0.9, 0.9];
+  const random = vi.spyOn(Math, 'random');
+  const answers = vi.fn(async (_: AnswersRequest) => {
+    for (const chance of chances) random.mockReturnValueOnce(chance);
+    return ANSWERS;
+  });
+  await openTies({}, { answers });
+  await show('Try');
+  await page.getByRole('button', { name: 'Blind test…' }).click();
+  const field = page.getByRole('textbox', { name: 'Prompts, one a line' });
+  await field.fill(`${PROMPTS.join('\n')}\n\n`);
+  await page.getByRole('button', { name: 'Begin' }).click();
+  await expect.element(page.getByText(/^Prompt 1 of 3/)).toBeVisible();
+  random.mockRestore();
+  expect(answers.mock.calls[0]![0]).toMatchObject({
+    prompts: PROMPTS,
+    targets: [{ model: 'samples/base' }, { recipe: { mergeMethod: 'ties' } }],
+  });
+  const shown = () => [...document.querySelectorAll('.written-text')].map((own) => own.textContent);
+  expect(shown()).toEqual(['Job: of base 1', 'Job: of merge 1']);
+  expect(document.querySelector('.written')?.textContent).not.toMatch(/TIES|samples/);
+  await userEvent.keyboard('1');
+  await expect.element(page.getByText(/^Prompt 2 of 3/)).toBeVisible();
+  expect(shown()).toEqual(['Fault: of merge 2', 'Fault: of base 2']);
+  await userEvent.keyboard('2');
+  // both answers to the third are the same
+  const words =
+    /^Cannot be told apart after 3: base 2, TIES.* 0, neither 1\. The share of base is 15\.8.% to 100\.0.%/;
+  await expect.element(page.getByText(words)).toBeVisible();
+  await expect.element(page.getByText(/votes 0.:.2/)).toBeVisible();
+
+  const saved = await openDB('amalgam-evaluations');
+  const [kept] = (await saved.getAll('tests')) as BlindTest[];
+  expect(kept!.prompts.map(({ vote, first }) => [vote, first])).toEqual([
+    [0, 0],
+    [0, 1],
+    ['neither', 1],
+  ]);
+  const files: Blob[] = [];
+  const urls = vi.spyOn(URL, 'createObjectURL').mockImplementation((file) => {
+    files.push(file as Blob);
+    return 'blob:none';
+  });
+  await page.getByRole('button', { name: 'Export as JSON' }).click();
+  urls.mockRestore();
+  expect(JSON.parse(await files[0]!.text())).toMatchObject({
+    ...kept,
+    outcome: { wins: [2, 0], preferred: null },
+  });
+
+  await openTies();
+  await show('Try');
+  await expect.element(page.getByText(/votes 0.:.2/)).toBeVisible();
+  await saved.clear('tests');
+  saved.close();
+});
+
+test('once a text was generated the perplexity of the chosen texts follows the recipe, and what was stopped is measured again', async () => {
+  const asked: LivePerplexityRequest[] = [];
+  const livePerplexity = async (request: LivePerplexityRequest) => {
+    asked.push(request);
+    if (asked.length === 2) throw new AmalgamError('Canceled', 'Canceled.', 'Again.');
+    const change = 1 - (request.recipe.parameters.lambda as number);
+    return [0, 0.1, 0.2, 0.3].map((more) => ({
+      loss: 64 * (1 + more - change * (0.1 + more / 10)),
+      tokens: 64,
+    }));
+  };
+  const { studio } = await openTies({}, { livePerplexity });
+  await show('Try');
+  await expect.element(page.getByText(/Measured once a text is generated/)).toBeVisible();
+  expect(asked).toHaveLength(0);
+  await page.getByRole('button', { name: 'Generate' }).click();
+  const lines = () => [...document.querySelectorAll('.course-line')].map((own) => own.textContent);
+  const names = ['common', 'kitchen', 'harbour', 'workshop'];
+  await waitFor(() => expect(lines()).toEqual(names.map((name) => `${name}${Math.exp(1.15).toFixed(2)}`)));
+  // kitchen was stopped, and its turn has come again
+  const [common, kitchen] = studio.store.getState().measure.texts;
+  const tuned = (text: MeasureText) => partStretches(text, 'quick', 'tuning');
+  expect(asked.slice(0, 3).map(({ stretches }) => stretches)).toEqual(
+    [common!, kitchen!, kitchen!].map(tuned),
+  );
+  expect(asked).toHaveLength(5);
+  // what Measure reports of is another part
+  for (const one of asked[0]!.stretches) expect(partStretches(common!, 'quick')).not.toContain(one);
+
+  editRecipe(studio, (recipe) => ({ ...recipe, parameters: { ...recipe.parameters, lambda: 0.7 } }));
+  // the mean of the blocks’ differences is −0.0345, their standard error 0.00194, and t for 3 degrees 3.18
+  const value = Math.exp(1.15 - 0.0345).toFixed(2);
+  await waitFor(() =>
+    expect(lines()).toEqual(names.map((name) => `${name}${value}\u22123.4\u00a0±\u00a00.6\u00a0%`)),
+  );
 });

@@ -2,12 +2,14 @@
 
 import { type AmalgamError, errorReport } from '../errors';
 import type {
+  AnswersRequest,
   EvaluatedModel,
   EvaluateManyReport,
   EvaluateManyRequest,
   EvaluateReport,
   GenerateReport,
   GenerateRequest,
+  LivePerplexityRequest,
   RunningProgress,
   RunTarget,
   WrittenToken,
@@ -239,6 +241,33 @@ export async function pretendGeneration(
     seconds: request.maxTokens / 20,
     peakBytes: 34_500_000,
   };
+}
+
+/** @returns by model and prompt */
+export async function pretendAnswers(
+  { targets, prompts, ...settings }: AnswersRequest,
+  options: RunningFixtureOptions,
+  onProgress: (progress: RunningProgress) => void,
+  step: Step,
+): Promise<string[][]> {
+  const answers: string[][] = [];
+  for (const target of targets) {
+    const own: string[] = [];
+    for (const [i, prompt] of prompts.entries()) {
+      const seed = settings.seed + i;
+      const request = { ...settings, target, prompt, seed };
+      own.push((await pretendGeneration(request, options, onProgress, step)).text);
+    }
+    answers.push(own);
+  }
+  return answers;
+}
+
+export async function pretendLivePerplexity({
+  recipe,
+  stretches,
+}: LivePerplexityRequest): Promise<LossBlock[]> {
+  return pretendBlocks(JSON.stringify(stretches[0]), nameOf({ recipe }), 'live', 8);
 }
 
 function refuse(name: string, { cannotRun = {} }: RunningFixtureOptions): void {

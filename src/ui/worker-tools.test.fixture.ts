@@ -70,11 +70,18 @@ export function pretendTools(tools: Tools) {
       if (request.destination.kind === 'downloads') tools.keep(request.destination.name, 460_000);
       return extractReport(request, linears);
     },
-    async effects({ recipe }) {
+    async effects({ recipe, without }) {
       begin();
       await step(0);
-      return planFor(recipe, layers, []).tensors.flatMap(({ name, copied, layer, shape }) =>
-        copied || layer === null || shape.length !== 2 ? [] : [{ name, effect: ((name.length % 7) - 3) / 8 }],
+      const weights = planFor(recipe, layers, []).tensors.filter(
+        ({ copied, layer, shape }) => !copied && layer !== null && shape.length === 2,
+      );
+      return without.map((target) =>
+        weights.map(({ name }) => ({
+          name,
+          effect:
+            ((name.length % 7) - 3) / 8 + ('recipe' in target ? chance(JSON.stringify(target) + name) : 0),
+        })),
       );
     },
     async measureLayers(request, onProgress) {

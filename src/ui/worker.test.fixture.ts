@@ -16,9 +16,11 @@ import { type PushFixtureOptions, pretendPush } from './worker-push.test.fixture
 import {
   fixtureTexts,
   type Hold,
+  pretendAnswers,
   pretendBest,
   pretendEvaluations,
   pretendGeneration,
+  pretendLivePerplexity,
   type RunningFixtureOptions,
   type Step,
 } from './worker-running.test.fixture';
@@ -113,6 +115,8 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
     shippedTasks: async () => fixtureTasks,
     scoreTasks: running(pretendScores),
     generate: running(pretendGeneration),
+    answers: running(pretendAnswers),
+    livePerplexity: pretendLivePerplexity,
     steer: async () => false,
     ...pretendTools({
       ...{ options, layers, begin, step },

@@ -19,9 +19,11 @@ import { mergeRecipe, planToRun, recipePlanReport } from '../recipe/recipe-jobs'
 import type { BackendChoice } from '../reports/backend';
 import type { DatasetRequest } from '../reports/dataset';
 import type {
+  AnswersRequest,
   EffectsRequest,
   EvaluateManyRequest,
   GenerateRequest,
+  LivePerplexityRequest,
   RunningProgress,
   RunTarget,
 } from '../reports/evaluate';
@@ -64,10 +66,14 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
   const job: typeof slot = {
     ...slot,
     run: (work, options) =>
-      slot.run((signal) => {
-        live?.release();
+      slot.run(async (signal) => {
+        await live?.release();
         return work(signal);
       }, options),
+  };
+  const liveTexts = async () => {
+    live ??= (await import('./live-text')).openLiveText();
+    return live;
   };
   const models = openModels(hub);
   let opened: Datasets | undefined;
@@ -231,7 +237,6 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
           onProgress,
         ),
       ),
-    /** Perplexity of a model or of a merge without writing it. */
     /** Several models and merges on the same texts, side by side. */
     evaluateMany: (request: EvaluateManyRequest, onProgress: Report<RunningProgress>) =>
       job.run(async (signal) =>
@@ -262,22 +267,40 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
         const { runGeneration } = await import('../evaluate/generation-job');
         const options = { ...ready, models, engine, signal, onProgress, ...(against && { against }) };
         if (!request.live) return runGeneration(request, options);
-        live ??= (await import('./live-text')).openLiveText();
-        return live.write(
+        return (await liveTexts()).write(
           (recipe) => readyTarget({ recipe }, engine, signal, () => undefined),
           (liveText) => runGeneration(request, { ...options, liveText }),
         );
       }),
+    /** Several models continue the same prompts: texts by model and prompt. */
+    answers: (request: AnswersRequest, onProgress: Report<RunningProgress>) =>
+      job.run(async (signal) => {
+        const { runAnswers } = await import('../evaluate/generation-job');
+        return runAnswers(request, targetsOf(request, signal, onProgress));
+      }),
     /** Whether the live text that is being written goes on with another recipe from its next token on. */
     steer: async (recipe: Recipe) => (await live?.steer(recipe)) ?? false,
-    /** What every weight of a merge does to a text; nothing is written. */
+    /** Losses of a merge on the beginning of a text, in blocks, while no job runs: any stops it (`Canceled`). */
+    livePerplexity: async ({ recipe, stretches, engine }: LivePerplexityRequest) => {
+      const texts = await liveTexts();
+      slot.requireIdle();
+      return texts.measure(async (kept, signal) => {
+        const onProgress = () => undefined;
+        const ready = await readyTarget({ recipe }, engine, signal, onProgress);
+        const { runLivePerplexity } = await import('../evaluate/job');
+        return runLivePerplexity(stretches, kept, { ...ready, models, engine, signal, onProgress });
+      });
+    },
+    /** What every weight of a merge does to a text, against those of others; nothing is written. */
     effects: (request: EffectsRequest, onProgress: Report<RunningProgress>) =>
       job.run(async (signal) => {
-        const { recipe, engine } = request;
-        const ready = await readyTarget({ recipe }, engine, signal, onProgress);
-        const { plan: base } = await planTarget({ model: request.base });
+        const { recipe, without, engine } = request;
+        const all: Awaited<ReturnType<typeof readyTarget>>[] = [];
+        for (const target of [{ recipe }, ...without])
+          all.push(await readyTarget(target, engine, signal, onProgress));
+        const [ready, ...others] = all;
         const { runEffects } = await import('../evaluate/generation-job');
-        return runEffects(request, { ...ready, base, models, engine, signal, onProgress });
+        return runEffects(request, { ...ready!, others, models, engine, signal, onProgress });
       }),
     /** Opens a dataset on the Hub, `owner/name[@revision]` or its page's address, pinned to a commit. */
     openDataset: async (idOrUrl: string) => (await datasets()).open(idOrUrl),

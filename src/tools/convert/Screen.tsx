@@ -1,9 +1,10 @@
 import '../../ui/styles/tools.css';
+import { optionsProblem } from '../../reports/option';
 import { Button } from '../../ui/parts/Button';
 import { ToolEnd } from '../../ui/parts/ErrorCard';
 import { Problem } from '../../ui/parts/Message';
 import { OneModel } from '../../ui/parts/ModelSelect';
-import { OptionsForm, optionsProblem } from '../../ui/parts/OptionsForm';
+import { OptionsForm } from '../../ui/parts/OptionsForm';
 import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
 import { Section, Sentences } from '../../ui/parts/Section';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';

@@ -7,12 +7,13 @@ import {
   formatParameters,
   formatReal,
 } from '../../formats/quantity';
+import { optionsProblem } from '../../reports/option';
 import { Button } from '../../ui/parts/Button';
 import { type Cost, Costs } from '../../ui/parts/Costs';
 import { ToolEnd } from '../../ui/parts/ErrorCard';
 import { Problem } from '../../ui/parts/Message';
 import { OpenModels, PairPicker, usePair } from '../../ui/parts/ModelSelect';
-import { OptionsForm, optionsProblem } from '../../ui/parts/OptionsForm';
+import { OptionsForm } from '../../ui/parts/OptionsForm';
 import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
 import { FoldedList, Section, Sentences } from '../../ui/parts/Section';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';

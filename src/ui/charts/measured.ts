@@ -146,14 +146,15 @@ export function rangeOf(values: readonly number[]): { least: number; most: numbe
   return { least, most };
 }
 
-/** A tensor of a run, with what its change does to a text, where that was measured. */
+/** A tensor of a run, with what its changes do to a text: that of a contributor by its id, all of them by `''`. */
 export interface EffectReport extends TensorReport {
-  effect: number | null;
+  effects: ReadonlyMap<string, number>;
 }
 
-/** The effect of a tensor on the text; none of what is no linear map of a block. */
-export function effectOf(report: TensorReport | EffectReport): Measured | null {
-  return 'effect' in report && report.effect !== null ? { value: report.effect, weight: 1, error: 0 } : null;
+/** The effect of a tensor on the text; none where it was not measured, and of what is no linear map of a block. */
+export function effectOf(report: TensorReport | EffectReport, [id = '']: readonly string[]): Measured | null {
+  const value = 'effects' in report ? report.effects.get(id) : undefined;
+  return value === undefined ? null : { value, weight: 1, error: 0 };
 }
 
 /** The changes that two contributors both keep, as a share of the union of their masks. */

@@ -200,6 +200,7 @@ it('each metric has the number that its row names', () => {
       size: 0.25,
     },
     effect: undefined,
+    modelEffect: undefined,
   };
   for (const metric of metrics) {
     const found = measure(metric, report, ['a', 'b']);

@@ -72,6 +72,18 @@ const evenEnergy = ({ draws, title }: MethodTraits) =>
 const hasNoCount = (report: TensorReport) => (report.counts?.atBase ?? null) === null;
 const hasNoBase = (report: TensorReport) => report.baseNorm === 0;
 
+/** What changes do to a text. Reports of merges that have not run are of no concern: it is measured on the text. */
+const EFFECT = {
+  ...SIZE,
+  absent: 'no linear map of a layer',
+  full: { min: Number.NEGATIVE_INFINITY, max: null },
+  diverging: true,
+  ofMerge: false,
+  format: (v: number) => `${signed(v)} nats`,
+  phrase: (v: number) => `${signed(v)} nats`,
+  measure: effectOf,
+} as const;
+
 const ROWS = [
   {
     ...SHARE,
@@ -264,20 +276,20 @@ const ROWS = [
     chance: chanceOverlap,
   },
   {
-    ...SIZE,
+    ...EFFECT,
     id: 'effect',
     label: 'Effect on the text',
     meaning:
       'How much more probable each change makes the text written last in Try, in nats: exact, one change left out at a time.',
     per: 'tensor',
-    absent: 'no linear map of a layer',
-    full: { min: Number.NEGATIVE_INFINITY, max: null },
-    diverging: true,
-    // reports of merges that have not run are of no concern: it is measured on the text
-    ofMerge: false,
-    format: (v) => `${signed(v)} nats`,
-    phrase: (v) => `${signed(v)} nats`,
-    measure: effectOf,
+  },
+  {
+    ...EFFECT,
+    id: 'modelEffect',
+    label: 'Effect of the model',
+    meaning:
+      'How much more probable this model makes the text written last in Try, in nats: exact, one tensor at a time merged without it.',
+    per: 'contributor',
   },
   {
     id: 'cosine',

@@ -3,15 +3,16 @@
 import { AmalgamError } from '../../errors';
 import { textSha256 } from '../../formats/hashes';
 import { escapeMarkup, htmlPage, htmlTable } from '../../formats/html-page';
+import { densePng, pdfOf } from '../../formats/print-picture';
 import { formatBytes, formatPercent, formatSeconds } from '../../formats/quantity';
 import { formatRecipe } from '../../formats/recipe-format';
 import { isPredicted, plainReport } from '../../merge/prediction/predicted-report';
 import { sameItems } from '../../merge/prediction/same-items';
 import type { TensorReport } from '../../reports/job';
+import { timeShares } from '../../reports/time-shares';
 import { heatmap } from '../charts/heatmap-data';
 import { absenceOf, subjectsOf } from '../charts/metric-choice';
 import { isAwaited, type Metric, measure, metrics, type Subject } from '../charts/metrics';
-import { timeShares } from '../charts/time-shares';
 import { arrange, type ShownLayers, unionOf } from '../layers/columns';
 import { finishedRun, type LayersRun, reportsFor } from '../layers/runs';
 import { saveFile, saveText } from '../local/file-download';
@@ -54,12 +55,6 @@ function field(value: string | number): string {
 
 /** Pixels of the picture for one of the drawing: 300 an inch. */
 const DENSITY = 300 / 96;
-/** The chunk of a PNG that gives its density, 11 811 pixels a meter, with length and checksum (PNG 3rd edition, 11.3.4.3). */
-const PHYS = [
-  0, 0, 0, 9, 0x70, 0x48, 0x59, 0x73, 0, 0, 0x2e, 0x23, 0, 0, 0x2e, 0x23, 1, 0x78, 0xa5, 0x3f, 0x76,
-];
-/** Where the chunk belongs: behind the signature and the header. */
-const AFTER_HEADER = 33;
 
 /**
  * An SVG text as a picture of 300 dpi: PNG, or one in a PDF page of its size.
@@ -80,9 +75,7 @@ async function pictureOf(svg: string, kind: 'png' | 'pdf'): Promise<Blob> {
     if (kind === 'pdf') return await pdfOf(context.getImageData(0, 0, canvas.width, canvas.height));
     const blob = await new Promise<Blob | null>((done) => canvas.toBlob(done, 'image/png'));
     if (!blob) throw new Error('the canvas is empty');
-    return new Blob([blob.slice(0, AFTER_HEADER), Uint8Array.from(PHYS), blob.slice(AFTER_HEADER)], {
-      type: 'image/png',
-    });
+    return densePng(blob);
   } catch (cause) {
     throw new AmalgamError(
       'ExportFailed',
@@ -93,46 +86,6 @@ async function pictureOf(svg: string, kind: 'png' | 'pdf'): Promise<Blob> {
   } finally {
     URL.revokeObjectURL(url);
   }
-}
-
-/**
- * One page with one picture of 300 dpi, without loss (ISO 32000-1, 8.9.5). A library would bring fonts and a hundred times
- * the code: letters like τ and ‖ are in none of the fonts that every reader of PDF has.
- */
-export async function pdfOf({
-  width,
-  height,
-  data,
-}: Pick<ImageData, 'width' | 'height' | 'data'>): Promise<Blob> {
-  const rgb = new Uint8Array(width * height * 3);
-  for (let i = 0, o = 0; i < data.length; i += 4, o += 3) rgb.set(data.subarray(i, i + 3), o);
-  const packed = new Blob([rgb]).stream().pipeThrough(new CompressionStream('deflate'));
-  const pixels = await new Response(packed).blob();
-  const [w, h] = [(width * 72) / 300, (height * 72) / 300];
-  const draw = `q ${w} 0 0 ${h} 0 0 cm /P Do Q`;
-  const image = `/Type/XObject/Subtype/Image/Width ${width}/Height ${height}/ColorSpace/DeviceRGB/BitsPerComponent 8/Filter/FlateDecode`;
-  const objects: (string | Blob)[][] = [
-    ['<</Type/Catalog/Pages 2 0 R>>'],
-    ['<</Type/Pages/Kids[3 0 R]/Count 1>>'],
-    [`<</Type/Page/Parent 2 0 R/MediaBox[0 0 ${w} ${h}]/Contents 4 0 R/Resources<</XObject<</P 5 0 R>>>>>>`],
-    [`<</Length ${draw.length}>>stream\n${draw}\nendstream`],
-    [`<<${image}/Length ${pixels.size}>>stream\n`, pixels, '\nendstream'],
-  ];
-  const parts: (string | Blob)[] = ['%PDF-1.4\n'];
-  let at = 9;
-  const offsets = objects.map((object, i) => {
-    const begins = at;
-    const whole = [`${i + 1} 0 obj\n`, ...object, '\nendobj\n'];
-    parts.push(...whole);
-    at += whole.reduce((sum, part) => sum + (typeof part === 'string' ? part.length : part.size), 0);
-    return begins;
-  });
-  const rows = offsets.map((offset) => `${String(offset).padStart(10, '0')} 00000 n \n`);
-  const count = objects.length + 1;
-  parts.push(
-    `xref\n0 ${count}\n0000000000 65535 f \n${rows.join('')}trailer<</Size ${count}/Root 1 0 R>>\nstartxref\n${at}\n%%EOF\n`,
-  );
-  return new Blob(parts, { type: 'application/pdf' });
 }
 
 type Extent = StudioState['view']['scale'];

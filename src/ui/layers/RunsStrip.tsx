@@ -9,6 +9,7 @@ import { MoreIcon } from '../parts/icons';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import { Select } from '../parts/Select';
 import { RunLetter } from '../parts/Swatch';
+import { votesOn } from '../state/blind-test';
 import { recallCells } from '../state/measure';
 import { runPerplexity } from '../state/measure-table';
 import { scoresOf, scoreWords } from '../state/measure-tasks';
@@ -251,14 +252,17 @@ function stateText(run: LayersRun): string {
 
 /**
  * Measurements of a run: `perplexity 6.42` over the chosen texts, where all of them were measured by the present protocol,
- * and `hellaswag acc 0.412 ± 0.049` for each scored task; null where there are none.
+ * `hellaswag acc 0.412 ± 0.049` for each scored task, and `votes 6 : 1` of the newest blind test; null where there are none.
  */
 function useRunScore(recipe: Recipe): string | null {
   return useStudioState((s) => {
-    if (s.measure.cells.size === 0) return null;
+    const { tests } = s.generation.blind;
+    if (s.measure.cells.size === 0 && tests.length === 0) return null;
     const perplexity = runPerplexity(s, recipe);
     const scores = scoresOf(s.measure, recipe).map(scoreWords);
-    const found = [perplexity && `perplexity ${perplexity.value}`, ...scores].filter((one) => one !== null);
+    const found = [perplexity && `perplexity ${perplexity.value}`, ...scores, votesOn(tests, recipe)].filter(
+      (one) => one !== null,
+    );
     return found.length === 0 ? null : found.join(' · ');
   });
 }

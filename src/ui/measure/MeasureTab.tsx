@@ -2,9 +2,9 @@ import '../styles/measure.css';
 import { useEffect, useMemo } from 'react';
 import type { ErrorReport } from '../../errors';
 import { formatAbout, formatCount, formatCounted } from '../../formats/quantity';
+import { QUICK_CHARACTERS } from '../../reports/text-parts';
 import { Button, LinkButton } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
-import { tableRows } from '../state/evaluation-rows';
 import { forgetEarlier, measure, openMeasure, whyNotMeasure } from '../state/measure';
 import {
   conclusion,
@@ -14,13 +14,13 @@ import {
   type MeasureTable as Table,
   tableErrors,
 } from '../state/measure-table';
-import { QUICK_CHARACTERS } from '../state/measure-texts';
 import { isOfSample } from '../state/sample-texts';
 import { editSlice } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { MeasureTable } from './MeasureTable';
 import { TaskChoice } from './TaskChoice';
 import { TextChoice } from './TextChoice';
+import { useTableRows } from './use-table-rows';
 
 /** One table of every model and merge on every text and task, and the sentence that follows from it. */
 export function MeasureTab() {
@@ -54,15 +54,8 @@ export function MeasureTab() {
 }
 
 function useTable(): Table {
-  const recipe = useStudioState((s) => s.recipe);
-  const models = useStudioState((s) => s.models);
-  const runs = useStudioState((s) => s.runs);
-  const view = useStudioState((s) => s.view);
+  const rows = useTableRows();
   const state = useStudioState((s) => s.measure);
-  const rows = useMemo(
-    () => tableRows({ recipe, models, runs, view, measure: state }),
-    [recipe, models, runs, view, state],
-  );
   return useMemo(() => measureTable(rows, state), [rows, state]);
 }
 

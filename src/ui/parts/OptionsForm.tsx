@@ -2,13 +2,14 @@
 
 import { useId } from 'react';
 import {
+  capital,
   isInRange,
-  isMeant,
+  labelOf,
   type NumberOption,
   type Option,
   type Options,
   type OptionValues,
-  rangeWords,
+  shownOptions,
 } from '../../reports/option';
 import { LabeledNumber } from './NumberField';
 import { Segmented } from './Segmented';
@@ -49,26 +50,6 @@ export function OptionsForm<S extends Options>({ options, values, names, onChang
       })}
     </div>
   );
-}
-
-/** Why a form cannot be meant, in words; null where it can. */
-export function optionsProblem<S extends Options>(options: S, values: OptionValues<S>): string | null {
-  for (const [name, option] of shownOptions(options, values)) {
-    const value = (values as Values)[name];
-    const isEmpty = value === undefined || value === '' || (Array.isArray(value) && value.length === 0);
-    if (option.needed && option.either === undefined && isEmpty) {
-      return `${capital(labelOf(name, option))}: needed.`;
-    }
-    if ((option.kind === 'number' || option.kind === 'integer') && typeof value === 'number') {
-      if (!isInRange(option, value)) return `${capital(labelOf(name, option))}: ${rangeWords(option)}.`;
-    }
-  }
-  return null;
-}
-
-/** Options that the studio shows, with these values of the others. */
-function shownOptions<S extends Options>(options: S, values: OptionValues<S>): [keyof S & string, Option][] {
-  return Object.entries(options).filter(([, option]) => option.only === undefined && isMeant(option, values));
 }
 
 interface FieldProps {
@@ -178,10 +159,3 @@ function boundsOf({ kind, unit, min, max, above, below, default: value = 0 }: Nu
   const step = kind === 'integer' ? undefined : value > 0 && value < 0.01 ? value : 0.01;
   return { min: min ?? above ?? 0, max: max ?? below ?? 1e6, step };
 }
-
-/** `maxRank` → `max rank` */
-function labelOf(name: string, { label }: Option): string {
-  return label ?? name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
-}
-
-const capital = (words: string) => words[0]!.toUpperCase() + words.slice(1);

@@ -26,7 +26,7 @@ export function ZipButton(props: ZipButtonProps) {
   const save = async () => {
     setShare(0);
     try {
-      const [{ zipOf }, found] = await Promise.all([import('../local/zip'), files()]);
+      const [{ zipOf }, found] = await Promise.all([import('../../formats/zip'), files()]);
       const all = found.reduce((sum, { file }) => sum + file.size, 0);
       const inFolder = found.map(({ name: path, file }) => ({ name: `${name}/${path}`, file }));
       const zip = await zipOf(inFolder, (bytes) => setShare(bytes / Math.max(1, all)));

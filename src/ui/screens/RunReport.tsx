@@ -8,8 +8,8 @@ import {
 } from '../../formats/quantity';
 import type { LambdaReport } from '../../reports/importance';
 import type { MergeReport } from '../../reports/merge';
+import { type TimesSpent, timeShares } from '../../reports/time-shares';
 import { LinePlot } from '../charts/LinePlot';
-import { type TimesSpent, timeShares } from '../charts/time-shares';
 import { type Cost, Costs } from '../parts/Costs';
 import { DialogFrame } from '../parts/DialogFrame';
 import { ErrorCard } from '../parts/ErrorCard';

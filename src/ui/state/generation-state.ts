@@ -1,8 +1,10 @@
 /** State of the texts that models write. Plain, serializable data. */
 import type { ErrorReport } from '../../errors';
 import { generateOptions } from '../../evaluate/options';
+import type { BlindTest } from '../../reports/blind-test';
 import type { GenerateReport, GenerationSettings, RunTarget } from '../../reports/evaluate';
 import { defaultsOf } from '../../reports/option';
+import type { LossBlock } from '../../reports/paired-error';
 
 export interface GenerationSlice {
   settings: GenerationSettings;
@@ -14,6 +16,42 @@ export interface GenerationSlice {
   follows: boolean;
   /** Seconds that the latest change of a recipe took in the middle of a text. */
   turnSeconds: number | null;
+  blind: BlindSlice;
+  course: CourseSlice;
+}
+
+/** Perplexity of the recipe's merge on the chosen texts, as its settings change. */
+export interface CourseSlice {
+  /** Which models it is of: `modelsKey`. */
+  of: string;
+  /** By id of the text, the one measured last at the end; of each the oldest first. */
+  points: ReadonlyMap<string, readonly CoursePoint[]>;
+  /** A number is on its way. */
+  busy: boolean;
+  /** Why a merge could not be measured, by its `targetKey`. */
+  failed: { key: string; error: ErrorReport } | null;
+}
+
+/** Losses of a merge, in blocks. */
+export interface CoursePoint {
+  /** `targetKey` of the merge. */
+  key: string;
+  blocks: readonly LossBlock[];
+}
+
+/** The blind test. */
+export interface BlindSlice {
+  /** It is shown in the place of the one prompt. */
+  open: boolean;
+  /** As typed, one a line; null: those that ship. */
+  prompts: string | null;
+  /** Ids of the table's rows of the two. */
+  pair: readonly [string, string];
+  /** The one that is voted on. */
+  test: BlindTest | null;
+  /** Those that are over, the newest first. */
+  tests: readonly BlindTest[];
+  error: ErrorReport | null;
 }
 
 export interface GenerationColumn {
@@ -52,4 +90,9 @@ export const initialGeneration: GenerationSlice = {
   written: null,
   follows: true,
   turnSeconds: null,
+  blind: {
+    ...{ open: false, prompts: null, pair: ['base', 'run now'], test: null, tests: [] },
+    error: null,
+  },
+  course: { of: '', points: new Map(), busy: false, failed: null },
 };

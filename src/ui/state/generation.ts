@@ -1,9 +1,11 @@
 /** Actions of the Try tab: the same prompt continued by base, the recipe as it stands, and other merges. */
 import { errorReport } from '../../errors';
+import { generateOptions } from '../../evaluate/options';
 import type { Recipe } from '../../formats/recipe';
 import type { GenerateReport, GenerationSettings, RunningProgress } from '../../reports/evaluate';
+import { optionsProblem } from '../../reports/option';
 import { type EvaluationRow, evaluationRows, targetKey } from './evaluation-rows';
-import type { GenerationColumn, GenerationSlice } from './generation-state';
+import type { BlindSlice, GenerationColumn, GenerationSlice } from './generation-state';
 import { beginJob, isAtWork, reportProgress } from './job';
 import { runningProgress } from './job-state';
 import { whyNotRun } from './measure';
@@ -17,16 +19,15 @@ export function editGenerationSettings(studio: Studio, change: Partial<Generatio
   editSlice(studio, 'generation', ({ settings }) => ({ settings: { ...settings, ...change } }));
 }
 
+export function editBlind(studio: Studio, change: Partial<BlindSlice>): void {
+  editSlice(studio, 'generation', ({ blind }) => ({ blind: { ...blind, ...change } }));
+}
+
 /** Why nothing can be written now, or null. */
 export function whyNotWrite(state: StudioState): string | null {
-  const { prompt, maxTokens, temperature, topP, seed } = state.generation.settings;
-  if (prompt.trim() === '') return 'Write a prompt first.';
-  if (!Number.isInteger(maxTokens) || maxTokens < 1) return 'Tokens: a whole number from 1.';
-  if (!(temperature >= 0)) return 'Temperature: 0 or more.';
-  if (!(topP > 0 && topP <= 1)) return 'Top-p: above 0, up to 1.';
-  if (!Number.isInteger(seed) || seed < 0 || seed >= 2 ** 32)
-    return 'Seed: a whole number from 0 to 4294967295.';
-  return whyNotRun(state);
+  const { settings } = state.generation;
+  if (settings.prompt.trim() === '') return 'Write a prompt first.';
+  return optionsProblem(generateOptions, settings) ?? whyNotRun(state);
 }
 
 /** Whether texts follow the recipe. */
@@ -84,6 +85,11 @@ function isWritten({ stale, status }: GenerationColumn): boolean {
   return !stale && status === 'done';
 }
 
+/** Whether nothing follows the recipe: before the first text, where it is not wanted, and where a merge takes long to be ready. */
+export function standsStill({ generation: { columns, written, follows } }: StudioState): boolean {
+  return !follows || written === null || columns.some((c) => (c.readySeconds ?? 0) > FOLLOW_SECONDS);
+}
+
 /**
  * Has the texts follow their rows, with the same prompt and seed: one that is being written goes on with the changed recipe,
  * and all that are of other weights are written again once the engine is free. Merges that take long to be ready wait for a press.
@@ -91,8 +97,8 @@ function isWritten({ stale, status }: GenerationColumn): boolean {
  */
 export async function follow(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
   const state = studio.store.getState();
-  const { columns, written, follows } = state.generation;
-  if (!follows || written === null || columns.some((c) => (c.readySeconds ?? 0) > FOLLOW_SECONDS)) return;
+  const { written } = state.generation;
+  if (written === null || standsStill(state)) return;
   const stale = columnsOf(rows, state.generation).flatMap((column, i) =>
     column.stale ? [{ ...column, row: rows[i]! }] : [],
   );

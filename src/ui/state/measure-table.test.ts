@@ -25,7 +25,7 @@ import {
   tableColumns,
   tableErrors,
 } from './measure-table';
-import { reportedStretches, textHashes } from './measure-texts';
+import { partStretches, textHashes } from './measure-texts';
 import { runOf } from './predicted-runs';
 import { setContributorParameter, setEnabled, setParameter } from './recipe-state';
 import { sampleRecipe } from './roles';
@@ -367,9 +367,9 @@ test('a text shorter than the quick part is the same measurement either way, and
   const { quick, full } = await textHashes('a few words');
   expect(quick).toBe(full);
   const short = { ...texts[0]!, text: 'a few words' };
-  expect(reportedStretches(short, 'quick')).toEqual([{ text: 'a few words' }]);
+  expect(partStretches(short, 'quick')).toEqual([{ text: 'a few words' }]);
   // of the others a third is reported
-  const long = reportedStretches(texts[0]!, 'quick').reduce(
+  const long = partStretches(texts[0]!, 'quick').reduce(
     (n, of) => n + ('text' in of ? of.text.length : 0),
     0,
   );

@@ -23,7 +23,7 @@ import { shortName } from './built-recipe';
 import { type EvaluationRow, targetKey } from './evaluation-rows';
 import { MEAN, type Measured, type MeasureSlice } from './measure-state';
 import { chosenTaskNames } from './measure-tasks';
-import { reportedStretches } from './measure-texts';
+import { partStretches } from './measure-texts';
 
 /** Which tokens or items a number is of: the later parts say more. `all`: of a task that nothing was tuned on. */
 export type Part = TextPart | 'all';
@@ -97,7 +97,7 @@ export function tableColumns({ texts, amount, found, tasks }: MeasureSlice): Tab
     .map(
       (text): TableColumn => ({
         ...{ id: text.id, kind: 'text', name: text.name, key: text.sha256[amount], parts: TEXT_PARTS },
-        characters: reportedStretches(text, amount).reduce(
+        characters: partStretches(text, amount).reduce(
           (sum, of) => sum + ('text' in of ? of.text.length : 0),
           0,
         ),

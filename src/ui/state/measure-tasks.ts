@@ -2,6 +2,7 @@
 
 import type { CardResult } from '../../formats/card-results';
 import { utf8Text } from '../../formats/conversations';
+import { textSha256 } from '../../formats/hashes';
 import type { Recipe } from '../../formats/recipe';
 import { bytesOf } from '../../platform';
 import type { TextPart } from '../../reports/find-best';
@@ -11,7 +12,7 @@ import { cardResult } from '../../tasks/harness-report';
 import { taskBlocks } from '../../tasks/objective';
 import { targetKey } from './evaluation-rows';
 import type { Measured, MeasureSlice, TaskRecord, TasksSlice } from './measure-state';
-import { sha256 } from './measure-texts';
+
 import { editSlice, noticed, type Studio } from './studio';
 
 /** Asks which tasks there are, once. */
@@ -38,7 +39,7 @@ export async function addTaskFiles(studio: Studio, picked: readonly File[]): Pro
   await noticed(studio, async () => {
     for (const file of picked) {
       const text = utf8Text(await bytesOf(file), file.name);
-      const added = { name: file.name, text, sha256: await sha256(text) };
+      const added = { name: file.name, text, sha256: await textSha256(text) };
       const { own, chosen } = studio.store.getState().measure.tasks;
       editTasks(studio, {
         own: [...own.filter(({ name }) => name !== added.name), added],

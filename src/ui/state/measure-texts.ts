@@ -1,18 +1,17 @@
 /** Texts that models are measured on: the sample's, and those of files and datasets. */
 import { AmalgamError, errorReport } from '../../errors';
-import { isConversations, textOfFile, utf8Text } from '../../formats/conversations';
+import { textOfFile, utf8Text } from '../../formats/conversations';
+import { textSha256 } from '../../formats/hashes';
 import { formatBytes } from '../../formats/quantity';
 import { bytesOf } from '../../platform';
 import type { TextInput } from '../../reports/evaluate';
-import { inParts, stretchesOf } from '../../reports/text-parts';
+import type { TextPart } from '../../reports/find-best';
+import { partsOf, QUICK_CHARACTERS, scoredText, type TextParts } from '../../reports/text-parts';
 import { freeName } from './built-recipe';
 import type { MeasureText } from './measure-state';
 import { planNow } from './plan';
 import { isOfSample } from './sample-texts';
 import { editSlice, noticed, type Studio } from './studio';
-
-/** Characters of a text that `quick` scores: about 500 tokens of English, seconds on any engine. */
-export const QUICK_CHARACTERS = 1500;
 
 /** Name in recipes for text that the model generates itself; no file has this name. */
 const SELF = 'self';
@@ -20,58 +19,30 @@ const SELF = 'self';
 /** Larger files are refused: a browser tab would have to hold text, tokens and losses at once. */
 export const MAX_TEXT_BYTES = 20_000_000;
 
-/**
- * The scored part of a text: all of it, or the beginning up to the last whole word (of conversations, the last whole one).
- */
-export function scoredText(text: string, amount: 'quick' | 'full', most = QUICK_CHARACTERS): string {
-  if (amount === 'full' || text.length <= most) return text;
-  if (isConversations(text)) {
-    const end = text.lastIndexOf('\n', most);
-    return end > 0 ? text.slice(0, end) : (text.split('\n', 1)[0] ?? text);
-  }
-  const beginning = text.slice(0, most + 1);
-  const space = beginning.search(/\s\S*$/);
-  if (space > most / 2) return beginning.slice(0, space);
-  // No word ends here (Chinese, base64): cut between characters, not inside a surrogate pair.
-  const end = /[\uD800-\uDBFF]/.test(text[most - 1] ?? '') ? most - 1 : most;
-  return text.slice(0, end);
-}
-
 /** What of a text is tuned on, compared on and reported of: three parts, each as long as `quick` is elsewhere. */
 export function searchedText({ text }: MeasureText, amount: 'quick' | 'full'): string {
   return scoredText(text, amount, 3 * QUICK_CHARACTERS);
 }
 
-const reported = new WeakMap<MeasureText, Partial<Record<'quick' | 'full', readonly TextInput[]>>>();
+const parts = new WeakMap<MeasureText, Partial<Record<'quick' | 'full', TextParts>>>();
 
-/** The stretches of a text that figures are reported of; of a text that is too short to be cut, all of it. */
-export function reportedStretches(text: MeasureText, amount: 'quick' | 'full'): readonly TextInput[] {
-  const known = reported.get(text) ?? {};
-  const made = known[amount] ?? stretches(text.name, searchedText(text, amount));
-  reported.set(text, { ...known, [amount]: made });
-  return made;
-}
-
-function stretches(name: string, text: string): readonly TextInput[] {
-  try {
-    return inParts([stretchesOf({ text }, name)]).reporting[0]!;
-  } catch (thrown) {
-    if (errorReport(thrown).code !== 'TextTooShort') throw thrown;
-    return [{ text }];
-  }
+/** The stretches of a text in a part; of a text that is too short to be cut, all of it. */
+export function partStretches(
+  text: MeasureText,
+  amount: 'quick' | 'full',
+  part: TextPart = 'reporting',
+): readonly TextInput[] {
+  const known = parts.get(text) ?? {};
+  const made = known[amount] ?? partsOf(searchedText(text, amount), text.name);
+  parts.set(text, { ...known, [amount]: made });
+  return made[part][0]!;
 }
 
 /** SHA-256 in hex of what is read of a text, quick and full. */
 export async function textHashes(text: string): Promise<{ quick: string; full: string }> {
-  const full = await sha256(text);
+  const full = await textSha256(text);
   const quick = scoredText(text, 'quick', 3 * QUICK_CHARACTERS);
-  return { quick: quick.length === text.length ? full : await sha256(quick), full };
-}
-
-/** SHA-256 of a text, in hex. */
-export async function sha256(text: string): Promise<string> {
-  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
-  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return { quick: quick.length === text.length ? full : await textSha256(quick), full };
 }
 
 /** Opens the sample texts, once. A failure is shown in the tab, which offers to try again. */

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { conversationLine } from '../../formats/conversations';
+import { QUICK_CHARACTERS, scoredText } from '../../reports/text-parts';
 import { sampleModels } from '../worker.test.fixture';
 import { whyNotWrite } from './generation';
 import { whyNotFind, whyNotMeasure, whyNotRun } from './measure';
-import { QUICK_CHARACTERS, scoredText } from './measure-texts';
 import { mergeGate } from './merge-gate';
 import { sampleRecipe } from './roles';
 import { initialState, type StudioState } from './studio-state';

@@ -14,7 +14,7 @@ import { defaultsOf } from '../../reports/option';
 import type { LossBlock } from '../../reports/paired-error';
 import type { TaskInfo, TaskItem, TaskScore, TasksProgress } from '../../reports/tasks';
 import { aggregate } from '../../tasks/metrics';
-import { savedCells } from '../local/saved-evaluations';
+import { savedCells, savedTests } from '../local/saved-evaluations';
 import { buildRecipe } from './built-recipe';
 import { type EvaluationRow, isPinned, modelsKey, tableRows, targetKey } from './evaluation-rows';
 import { runTool, whyBusy } from './job';
@@ -32,7 +32,7 @@ import {
   tableColumns,
 } from './measure-table';
 import { openTaskList, scoredCells, taskProblem, taskRequest } from './measure-tasks';
-import { openSampleTexts, reportedStretches, searchedText } from './measure-texts';
+import { openSampleTexts, partStretches, searchedText } from './measure-texts';
 import { whyNotOpen } from './named-models';
 import { takeSettings, withSettingsOf } from './predicted-runs';
 import { recipeProblems } from './recipe-validation';
@@ -44,12 +44,16 @@ export async function openMeasure(studio: Studio): Promise<void> {
   await Promise.all([openSampleTexts(studio), openTaskList(studio), recallCells(studio)]);
 }
 
-/** Numbers of earlier visits come back, once; none without storage. */
+/** Numbers and votes of earlier visits come back, once; none without storage. */
 export async function recallCells(studio: Studio): Promise<void> {
   const { engine, measure } = studio.store.getState();
   if (!engine.info || measure.recalled) return;
   editSlice(studio, 'measure', { recalled: true });
   const saved = await savedCells.load(engine.info.version).catch(() => []);
+  const tests = await savedTests.load().catch(() => []);
+  editSlice(studio, 'generation', ({ blind }) => ({
+    blind: { ...blind, tests: [...blind.tests, ...tests] },
+  }));
   const earlier = saved.map(({ key, at, measured }) => [key, { ...measured, earlier: at }] as const);
   editSlice(studio, 'measure', ({ cells }) => ({ cells: new Map<string, Cell>([...earlier, ...cells]) }));
 }
@@ -202,7 +206,7 @@ async function measureTexts(
   const columns = [...new Set(group.map(({ column }) => column))];
   const stretches = columns.map(({ id }) => {
     const text = texts.find((own) => own.id === id);
-    return text ? reportedStretches(text, amount) : [];
+    return text ? partStretches(text, amount) : [];
   });
   const done = new Set<number>();
   const take = (index: number, { outcomes }: EvaluatedModel) => {

@@ -196,7 +196,7 @@ export interface EffectsSlice {
   status: 'none' | 'measuring' | 'stopped' | 'failed';
   /** Which text: prompt and ids. */
   key: string;
-  /** Key of a recipe → name of a tensor → effect in nats. */
+  /** `effectsKey` of a recipe and whom it was measured without → name of a tensor → effect in nats. */
   ofRecipes: ReadonlyMap<string, ReadonlyMap<string, number>>;
   error: ErrorReport | null;
 }

@@ -1,14 +1,13 @@
 import '../styles/tools.css';
 import '../styles/try.css';
-import { Fragment, type ReactNode, useEffect, useMemo, useState } from 'react';
+import { Fragment, lazy, type ReactNode, Suspense, useEffect, useMemo, useState } from 'react';
 import { formatCounted, formatPercent, formatSeconds } from '../../formats/quantity';
-import type { GenerationSettings, WrittenToken } from '../../reports/evaluate';
+import { SAMPLE_BLIND_PROMPTS } from '../../reports/blind-test';
+import type { WrittenToken } from '../../reports/evaluate';
 import { RunsStrip } from '../layers/RunsStrip';
 import { type LayersRun, shownRuns, useRuns } from '../layers/runs';
-import { Button, LinkButton } from '../parts/Button';
+import { LinkButton } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
-import { LabeledNumber } from '../parts/NumberField';
-import { Segmented } from '../parts/Segmented';
 import { LETTERS, Swatch } from '../parts/Swatch';
 import { REST_MS, useDebounced } from '../parts/use-settled';
 import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
@@ -22,31 +21,40 @@ import {
   write,
 } from '../state/generation';
 import type { GenerationColumn } from '../state/generation-state';
-import { cancelJob } from '../state/job';
 import { useStudio, useStudioState } from '../studio-context';
+import { GenerationForm } from './GenerationForm';
+
+const BlindTest = lazy(() => import('./BlindTest').then((m) => ({ default: m.BlindTest })));
+const PerplexityCourse = lazy(() =>
+  import('./PerplexityCourse').then((m) => ({ default: m.PerplexityCourse })),
+);
 
 /** Beginnings that the sample family has learned to continue. */
-const BEGINNINGS = ['Recipe:', 'Log of the', 'Journal of the', 'Job:', 'Fault:', 'Story: The'];
+const BEGINNINGS = SAMPLE_BLIND_PROMPTS.slice(0, 6);
 
 /** One prompt, continued by base, contributors and the chosen runs, side by side; the recipe's run follows its sliders. */
 export function TryTab() {
   const recipe = useStudioState((s) => s.recipe);
   const models = useStudioState((s) => s.models);
   const runs = useRuns();
+  const isBlind = useStudioState((s) => s.generation.blind.open);
   const [contributors, setContributors] = useState(false);
   const rows = useMemo(
     () => [...answeringModels({ recipe, models }, contributors), ...shownRuns(runs).map(runRow)],
     [recipe, models, runs, contributors],
   );
-  useFollowing(rows);
   return (
     <div className="screen">
       <RunsStrip runs={runs} />
-      <PromptForm rows={rows}>
-        <Check label="contributors too" checked={contributors} onChange={setContributors} />
-        <FollowCheck />
-      </PromptForm>
-      <Columns rows={rows} />
+      {isBlind ? (
+        <Suspense>
+          <BlindTest />
+        </Suspense>
+      ) : (
+        <OnePrompt rows={rows}>
+          <Check label="contributors too" checked={contributors} onChange={setContributors} />
+        </OnePrompt>
+      )}
     </div>
   );
 }
@@ -85,14 +93,6 @@ function Check({ label, checked, onChange }: CheckProps) {
   );
 }
 
-function FollowCheck() {
-  const studio = useStudio();
-  const checked = useStudioState((s) => s.generation.follows);
-  return (
-    <Check label="follow the sliders" checked={checked} onChange={(next) => setFollowing(studio, next)} />
-  );
-}
-
 /** A run among those that answer. */
 function runRow({ id, name, place, recipe }: LayersRun): EvaluationRow {
   const label = `${LETTERS[place]} ${name}`;
@@ -102,90 +102,62 @@ function runRow({ id, name, place, recipe }: LayersRun): EvaluationRow {
   };
 }
 
-function PromptForm({ rows, children }: { rows: readonly EvaluationRow[]; children: ReactNode }) {
+/** @param children more that is chosen */
+function OnePrompt({ rows, children }: { rows: readonly EvaluationRow[]; children: ReactNode }) {
   const studio = useStudio();
   const settings = useStudioState((s) => s.generation.settings);
-  const writing = useStudioState((s) => (s.job?.kind === 'generation' ? s.job : null));
+  const follows = useStudioState((s) => s.generation.follows);
   const why = useStudioState(whyNotWrite);
   const sample = useStudioState((s) => s.models.find((m) => m.ref === s.recipe.base)?.origin === 'sample');
+  useFollowing(rows);
   const start = () => void write(studio, rows);
+  const type = (prompt: string) => editGenerationSettings(studio, { prompt });
   return (
-    <div className="stack">
-      <textarea
-        className="field prompt"
-        rows={2}
-        aria-label="Prompt"
-        placeholder={
-          settings.chat ? 'A message to the model, in its chat template' : 'The beginning of a text'
+    <>
+      <GenerationForm
+        begin="Generate"
+        why={why}
+        onBegin={start}
+        prompt={
+          <div className="stack tight">
+            <textarea
+              className="field prompt"
+              rows={2}
+              aria-label="Prompt"
+              placeholder={
+                settings.chat ? 'A message to the model, in its chat template' : 'The beginning of a text'
+              }
+              value={settings.prompt}
+              onChange={(event) => type(event.target.value)}
+              onKeyDown={(event) => {
+                if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
+                event.preventDefault();
+                start();
+              }}
+            />
+            {sample ? (
+              <div className="row wrap apart">
+                <span className="small quiet">Try</span>
+                {BEGINNINGS.map((beginning) => (
+                  <LinkButton key={beginning} className="small" onClick={() => type(beginning)}>
+                    {beginning}
+                  </LinkButton>
+                ))}
+              </div>
+            ) : null}
+          </div>
         }
-        value={settings.prompt}
-        onChange={(event) => editGenerationSettings(studio, { prompt: event.target.value })}
-        onKeyDown={(event) => {
-          if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
-          event.preventDefault();
-          start();
-        }}
-      />
-      {sample ? (
-        <div className="row wrap apart">
-          <span className="small quiet">Try</span>
-          {BEGINNINGS.map((beginning) => (
-            <LinkButton
-              key={beginning}
-              className="small"
-              onClick={() => editGenerationSettings(studio, { prompt: beginning })}
-            >
-              {beginning}
-            </LinkButton>
-          ))}
-        </div>
-      ) : null}
-      <div className="row wrap apart generate-settings">
-        <Segmented<'text' | 'chat'>
-          label="What the prompt is"
-          value={settings.chat ? 'chat' : 'text'}
-          options={[
-            { value: 'text', label: 'Text' },
-            { value: 'chat', label: 'Chat' },
-          ]}
-          onChange={(next) => editGenerationSettings(studio, { chat: next === 'chat' })}
-        />
-        <Setting name="maxTokens" label="tokens" min={1} max={4096} />
-        <Setting name="temperature" label="temperature" min={0} max={2} step={0.1} />
-        <Setting name="topP" label="top-p" min={0.05} max={1} step={0.05} />
-        <Setting name="seed" label="seed" min={0} max={2 ** 32 - 1} />
+      >
         {children}
-        {writing === null ? (
-          <Button className="strong" why={why} onClick={start}>
-            Generate
-          </Button>
-        ) : (
-          <Button why={writing.canceling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
-            Stop generating
-          </Button>
-        )}
+        <Check label="follow the sliders" checked={follows} onChange={(next) => setFollowing(studio, next)} />
+      </GenerationForm>
+      <div className="answers">
+        <Columns rows={rows} />
+        <Suspense>
+          <PerplexityCourse />
+        </Suspense>
       </div>
-    </div>
-  );
-}
-
-interface SettingProps {
-  name: Exclude<keyof GenerationSettings, 'prompt' | 'chat'>;
-  label: string;
-  min: number;
-  max: number;
-  step?: number;
-}
-
-function Setting({ name, ...field }: SettingProps) {
-  const studio = useStudio();
-  const value = useStudioState((s) => s.generation.settings[name]);
-  return (
-    <LabeledNumber
-      {...field}
-      value={value}
-      onChange={(next) => editGenerationSettings(studio, { [name]: next })}
-    />
+    </>
   );
 }
 
@@ -197,7 +169,7 @@ function Columns({ rows }: { rows: readonly EvaluationRow[] }) {
   const { prompt, chat } = written ?? settings;
   const shown = columnsOf(rows, { columns, written });
   return (
-    <>
+    <div className="stack">
       {shown.some(({ report }) => report?.tokens.some(isTinted)) ? (
         <p className="small quiet">
           Tinted words are <mark data-tint="3">more</mark> or <mark data-tint="-3">less</mark> probable here
@@ -214,7 +186,7 @@ function Columns({ rows }: { rows: readonly EvaluationRow[] }) {
           />
         ))}
       </div>
-    </>
+    </div>
   );
 }
 
@@ -252,12 +224,14 @@ function Column({ column, prompt, begun }: ColumnProps) {
   );
 }
 
+const TURNED = 'the recipe changed here';
+
 /** A text with a mark wherever it went on with a changed recipe. */
 function Turned({ text, turns }: Pick<GenerationColumn, 'text' | 'turns'>) {
   return turns.concat(text.length).map((end, i) => (
     // biome-ignore lint/suspicious/noArrayIndexKey: a text's pieces keep their places
     <Fragment key={i}>
-      {i > 0 ? <span className="turn" role="img" aria-label="the recipe changed here" /> : null}
+      {i > 0 ? <span className="turn" role="img" aria-label={TURNED} title={TURNED} /> : null}
       {text.slice(turns[i - 1] ?? 0, end)}
     </Fragment>
   ));

@@ -1,4 +1,4 @@
-import type { PhaseSeconds, WorkSeconds } from '../../reports/job';
+import type { PhaseSeconds, WorkSeconds } from './job';
 
 /** Where the time of a run goes, in the order it passes: its phases, and the work on tensors in the order of bytes. */
 const STAGES = [

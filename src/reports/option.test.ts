@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Options } from '../../reports/option';
-import { optionsProblem } from './OptionsForm';
+import { type Options, optionsProblem } from './option';
 
 test('what is needed and empty is said, as is a number out of range; one of those that exclude each other is chosen elsewhere', () => {
   const options = {

@@ -5,7 +5,7 @@
  */
 
 import { createCRC32 } from 'hash-wasm';
-import { piecesOf } from '../../platform';
+import { piecesOf } from '../platform';
 
 /** From here on sizes and offsets are written in the 64-bit form. */
 const ZIP64 = 0xffff_ffff;

@@ -1,0 +1,68 @@
+import type { ReactNode } from 'react';
+import { generateOptions } from '../../evaluate/options';
+import { Button } from '../parts/Button';
+import { OptionsForm } from '../parts/OptionsForm';
+import { Segmented } from '../parts/Segmented';
+import { editBlind, editGenerationSettings } from '../state/generation';
+import { cancelJob } from '../state/job';
+import { useStudio, useStudioState } from '../studio-context';
+
+interface GenerationFormProps {
+  /** What the button that begins says. */
+  begin: string;
+  /** Why it cannot be pressed, or null. */
+  why: string | null;
+  onBegin(): void;
+  /** Where the prompt is typed. */
+  prompt: ReactNode;
+  /** More that is chosen. */
+  children?: ReactNode;
+}
+
+/** The prompt, what has texts generated, and how they are. */
+export function GenerationForm({ begin, why, onBegin, prompt, children }: GenerationFormProps) {
+  const studio = useStudio();
+  const settings = useStudioState((s) => s.generation.settings);
+  const isBlind = useStudioState((s) => s.generation.blind.open);
+  const writing = useStudioState((s) => (s.job?.kind === 'generation' ? s.job : null));
+  return (
+    <div className="stack">
+      <div className="prompt-row">
+        {prompt}
+        {writing === null ? (
+          <Button className="strong" why={why} onClick={onBegin}>
+            {begin}
+          </Button>
+        ) : (
+          <Button why={writing.canceling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
+            Stop
+          </Button>
+        )}
+      </div>
+      <div className="row wrap apart generate-settings">
+        <Segmented<'text' | 'chat'>
+          label="What the prompt is"
+          value={settings.chat ? 'chat' : 'text'}
+          options={[
+            { value: 'text', label: 'Text' },
+            { value: 'chat', label: 'Chat' },
+          ]}
+          onChange={(next) => editGenerationSettings(studio, { chat: next === 'chat' })}
+        />
+        <OptionsForm
+          options={generateOptions}
+          values={settings}
+          onChange={(change) => editGenerationSettings(studio, change)}
+        />
+        {children}
+        <Button
+          variant="quiet"
+          tip="Two models answer ten prompts, and you vote without knowing whose answer is whose"
+          onClick={() => editBlind(studio, { open: !isBlind })}
+        >
+          {isBlind ? 'Back' : 'Blind test…'}
+        </Button>
+      </div>
+    </div>
+  );
+}

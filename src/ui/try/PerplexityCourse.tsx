@@ -1,0 +1,88 @@
+import { scaleLinear } from 'd3-scale';
+import { useEffect } from 'react';
+import { courseOf } from '../../reports/perplexity-course';
+import { LinkButton } from '../parts/Button';
+import { ErrorCard } from '../parts/ErrorCard';
+import { openSampleTexts } from '../state/measure-texts';
+import { measureCourse, nextOfCourse } from '../state/perplexity-course';
+import { showTab } from '../state/studio';
+import { useStudio, useStudioState } from '../studio-context';
+
+/** The lines of the chosen texts: perplexity of the recipe's merge, from where the sliders were first to where they are. */
+export function PerplexityCourse() {
+  const studio = useStudio();
+  const texts = useStudioState((s) => s.measure.texts);
+  const { points, failed } = useStudioState((s) => s.generation.course);
+  const isReady = useStudioState((s) => s.engine.info !== null);
+  const next = useStudioState((s) => {
+    const found = nextOfCourse(s);
+    return found && `${found.text.id} ${found.key}`;
+  });
+  useEffect(() => {
+    if (isReady) void openSampleTexts(studio);
+  }, [studio, isReady]);
+  useEffect(() => {
+    if (next !== null) void measureCourse(studio);
+  }, [studio, next]);
+  const shown = texts.filter(({ chosen }) => chosen);
+  const choose = <LinkButton onClick={() => showTab(studio, 'measure')}>Measure</LinkButton>;
+  if (shown.length === 0) {
+    return (
+      <p className="small quiet">With a text chosen in {choose}, its perplexity moves with the sliders.</p>
+    );
+  }
+  const lines = shown.map(({ id, name }) => ({
+    id,
+    name,
+    ...courseOf((points.get(id) ?? []).map(({ blocks }) => blocks)),
+  }));
+  const most = Math.max(...lines.flatMap(({ least, most: own }) => [-least, own]));
+  return (
+    <section className="stack" aria-label="Perplexity as the sliders move">
+      <h3>Perplexity</h3>
+      {failed ? <ErrorCard error={failed.error} /> : null}
+      <ul>
+        {lines.map(({ id, name, value, title, places, half, change }) => (
+          <li key={id} className="course-line">
+            <span className="truncate">{name}</span>
+            <Line places={places} half={half} most={most} />
+            <span className="mono" title={title}>
+              {value}
+            </span>
+            <span className="small quiet">{change}</span>
+          </li>
+        ))}
+      </ul>
+      <p className="small quiet">
+        {points.size === 0 ? 'Measured once a text is generated. ' : ''}256 tokens of each text, lower is
+        better, and the change since the first point (± at 95&nbsp;%). It is the part of a text that one may
+        tune on: {choose} reports of another.
+      </p>
+    </section>
+  );
+}
+
+/** Width and height of a line's drawing. */
+const [WIDE, HIGH] = [100, 32];
+
+/** The line, with the interval of its last point. @param most the largest change of any line: all have one scale */
+function Line({ places, half, most }: { places: readonly number[]; half: number; most: number }) {
+  const end = Math.max(1, places.length - 1);
+  const x = scaleLinear([0, end], [2, WIDE - 6]);
+  const y = scaleLinear([-(most || 1), most || 1], [HIGH - 2, 2]);
+  const drawn = places.map((place, i) => `${x(i)},${y(place)}`);
+  const last = places.at(-1);
+  const at = x(places.length - 1);
+  return (
+    <svg className="plot-drawing" viewBox={`0 0 ${WIDE} ${HIGH}`} aria-hidden="true">
+      <line className="plot-grid" x1={0} x2={WIDE} y1={y(0)} y2={y(0)} />
+      <polyline className="plot-line" points={drawn.join(' ')} />
+      {last === undefined ? null : (
+        <>
+          <line className="plot-line" x1={at} x2={at} y1={y(last - half)} y2={y(last + half)} />
+          <circle className="plot-point" cx={at} cy={y(last)} r={3} />
+        </>
+      )}
+    </svg>
+  );
+}
