@@ -53,7 +53,7 @@ export function placeRow(
   }
 }
 
-// Scores of queries and keys for one group of rows and one head, with f32 sums: shaders/attention/attention-scores.wgsl. Pitches are bytes
+// Scores of queries and keys for one group of rows and one head, with f32 sums: shaders/lib/attention.wgsl. Pitches are bytes
 // from one row to the next.
 
 /** Four scores scaled, capped and slanted; `column` is the key of the first. */
@@ -127,7 +127,7 @@ export function attentionScores(
   }
 }
 
-// Softmax of lines of attention scores: shaders/attention/attention-softmax-line.wgsl. Exponentials in f32 (lib/exponential.ts), their sums
+// Softmax of lines of attention scores: shaders/lib/attention.wgsl. Exponentials in f32 (lib/exponential.ts), their sums
 // in f64. A line’s bits depend on its own numbers alone.
 
 const NOTHING: f32 = -Infinity;
@@ -171,7 +171,7 @@ export function softmaxLine(line: usize, columns: i32, first: i32, end: i32): vo
   if (to < columns) memory.fill(line + (<usize>to << 2), 0, <usize>(columns - to) << 2);
 }
 
-// Values mixed by their shares for one group of rows and one head, with f32 sums: shaders/attention/attention-mix.wgsl. Pitches are bytes
+// Values mixed by their shares for one group of rows and one head, with f32 sums: shaders/lib/attention.wgsl. Pitches are bytes
 // from one row to the next.
 
 /** Eight dimensions of four rows. */

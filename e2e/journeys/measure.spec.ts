@@ -79,10 +79,15 @@ test('base, contributors and merge are measured on a pasted text, and continue a
   await page.getByRole('button', { name: 'Begin' }).click();
   await expect(page.getByText(/^Prompt 1 of 2/)).toBeVisible();
   await expect(page.getByRole('article', { name: /^Answer/ })).toHaveText([/^Recipe: \w/, /^Recipe: \w/]);
+  expect(await seriousIssues(page, '.screen')).toEqual([]);
   await page.keyboard.press('1');
   await expect(page.getByText(/^Prompt 2 of 2/)).toBeVisible();
   await page.keyboard.press('0');
   await expect(page.getByText(/^Cannot be told apart after 2: base \d, .* \d, neither 1\./)).toBeVisible();
+  expect(await seriousIssues(page, '.screen')).toEqual([]);
+  await page.getByRole('button', { name: 'Back' }).click();
+  await expect(page.locator('.course-line')).toBeVisible();
+  expect(await seriousIssues(page, '.screen')).toEqual([]);
 
   // which of its changes made it say so
   await show(page, 'Layers');

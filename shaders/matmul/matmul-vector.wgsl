@@ -4,7 +4,19 @@
 
 var<workgroup> sums: array<vec4<f32>, 64>;
 var<workgroup> others: array<vec4<f32>, 64>;
-var<workgroup> squares: array<f32, 64>;
+var<workgroup> squares: array<vec4<f32>, 64>;
+
+fn entering(v: vec4<f32>, k: u32) -> vec4<f32> {
+  if (params.norm_kind == 0u) { return v; }
+  return v * (norm[k] + f32(params.norm_kind - 1u));
+}
+
+// Factor of the sums of a row of which this is Σ x².
+fn factor(squares: vec4<f32>) -> f32 {
+  if (params.norm_kind == 0u) { return params.scale; }
+  let sum = squares.x + squares.y + squares.z + squares.w;
+  return params.scale / sqrt(sum / f32(4u * params.inputs4) + params.epsilon);
+}
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -16,11 +28,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let out_b = out + params.outputs * params.inputs4;
   var a = vec4<f32>();
   var b = vec4<f32>();
-  var square = 0.0;
+  var square = vec4<f32>();
   for (var k = lane; k < params.inputs4; k += 64u) {
     let raw = x[r * params.x_stride4 + k];
     let v = entering(raw, k);
-    square += dot(raw, raw);
+    square += raw * raw;
     a += v * w_quad(out, k);
     if (params.gate > 0u) { b += v * w_quad(out_b, k); }
   }

@@ -261,7 +261,7 @@ export function createOperations(queue: Queue): Operations {
     takesNorm: ({ norm: { kind, bias } }, rows) =>
       NORM_CODE[kind] <= NORM_CODE.rms_plus_one &&
       bias === undefined &&
-      fewRowsForm(queue.engine, rows) !== undefined,
+      fewRowsForm(queue.engine, rows) === 'vector',
     gatedLinear(layers, activation, x, y, rows, scratch) {
       const tiles = joinedTiles(layers);
       const isWhole = tiles.length === 1 && fewRowsForm(queue.engine, rows) !== undefined;

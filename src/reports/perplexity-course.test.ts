@@ -6,7 +6,10 @@ const blocksOf = (...losses: number[]) => losses.map((loss) => ({ loss: 64 * los
 test('a course is told from its first point on: a sign outside the error alone, and the error in any case', () => {
   expect(courseOf([])).toMatchObject({ value: '–', change: '', places: [] });
   const first = blocksOf(1, 1.1, 1.2, 1.3);
-  expect(courseOf([first])).toMatchObject({ value: Math.exp(1.15).toFixed(2), change: '', places: [0] });
+  expect(courseOf([first])).toMatchObject({ value: Math.exp(1.15).toFixed(2), places: [0] });
+  // standard error 0.0645 nats
+  expect(courseOf([first]).change).toBe(`±\u00a0${(3.182 * 0.06455 * Math.exp(1.15)).toFixed(2)}`);
+  expect(courseOf([blocksOf(1)]).change).toBe('');
   // differences of −0.03 … −0.039: mean −0.0345, standard error 0.00194, and t for 3 degrees 3.18
   const lower = blocksOf(0.97, 1.067, 1.164, 1.261);
   const course = courseOf([first, lower]);

@@ -6,7 +6,7 @@ export interface Course {
   /** The last perplexity, and the same with its own error. */
   value: string;
   title: string;
-  /** Changes of the mean loss since the first measurement, in nats; half the 95 % interval of the last; and its perplexity's in words. */
+  /** Changes of the mean loss since the first measurement, in nats; half the 95 % interval of the last; that of its perplexity in words, before there is a change its own error. */
   places: readonly number[];
   half: number;
   change: string;
@@ -31,7 +31,8 @@ export function courseOf(measured: readonly (readonly LossBlock[])[]): Course {
   const title = own === null ? whole : `${whole} ± ${(own * value).toFixed(4)} by itself (95 %)`;
   const latest = apart.at(-1);
   const half = (latest && margin(latest)) ?? 0;
-  const change = latest && measured.length > 1 ? signedChange(latest) : '';
+  const alone = own === null ? '' : `±\u00a0${(own * value).toFixed(2)}`;
+  const change = latest && measured.length > 1 ? signedChange(latest) : alone;
   const [least, most] = [Math.min(...places) - half, Math.max(...places) + half];
   return { value: value.toFixed(2), title, places, half, change, least, most };
 }

@@ -7,7 +7,7 @@ import { drawToken, LOG_SUM_SEGMENT } from './activation';
 import { after, floats } from './forward-kernels.test.fixture';
 import { sharedGpu } from './kernels.test.support';
 
-const ROWS = 48;
+const ROWS = 32;
 const NONE = 0xffffffff;
 
 const gpu = await sharedGpu();

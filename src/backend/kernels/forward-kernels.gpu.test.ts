@@ -113,6 +113,7 @@ describe('the linear layer', () => {
     [2, 36, 9],
     [4, 352, 67],
   ] as const;
+  const GATES = [0, ...new Set(Object.values(ACTIVATION_CODE).map((code) => 1 + code))];
   const fewCases = FEW.flatMap((form) =>
     FEW_SHAPES.flatMap((shape) => DTYPES.map((d) => [form, d, ...shape] as const)),
   );
@@ -120,8 +121,8 @@ describe('the linear layer', () => {
   it.each(fewCases)(
     '%s %s [%i, %i] → %i, with norm, gate and update',
     async (form, dtype, rows, inputs, outputs) => {
-      for (const norm_kind of [0, 1, 2]) {
-        for (const gate of [0, ...Object.values(ACTIVATION_CODE).map((code) => 1 + code)]) {
+      for (const norm_kind of form === 'line' ? [0] : [0, 1, 2]) {
+        for (const gate of norm_kind === 0 ? GATES : GATES.slice(0, 2)) {
           await expectClose(
             matmulFew[form][dtype],
             {
@@ -147,7 +148,7 @@ describe('the linear layer', () => {
               gate,
               scale: 0.5,
               epsilon: 1e-3,
-              ...{ layers: 3, second: 3, third: outputs >> 1, rank4: norm_kind === 1 ? 0 : 2 },
+              ...{ layers: 3, second: 3, third: outputs >> 1, rank4: norm_kind === 2 ? 0 : 2 },
               update_scale: 0.3,
             },
           );

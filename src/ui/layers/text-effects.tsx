@@ -54,11 +54,12 @@ export function useTextEffects(metric: Metric, shown: readonly LayersRun[]): Tex
   const wanted = missing && text ? `${text.key} ${metric.id} ${recipeKey(missing.recipe)}` : null;
   // once a slider rests
   const rested = useDebounced(wanted, REST_MS);
-  const isReady = wanted !== null && rested === wanted && busy === null && known.status === 'none';
+  const failed = known.failed?.of === wanted ? known.failed?.error : undefined;
+  const isReady = wanted !== null && rested === wanted && busy === null && known.status === 'none' && !failed;
   const begins = isReady && unasked;
   useEffect(() => {
-    if (begins && missing && text) void measureEffects(studio, missing, metric, text);
-  }, [studio, begins, missing, metric, text]);
+    if (begins && missing && text) void measureEffects(studio, missing, metric, text, wanted!);
+  }, [studio, begins, missing, metric, text, wanted]);
   const runs = useMemo(
     () => (isChosen ? shown.map((run) => withEffects(run, known)) : shown),
     [isChosen, shown, known],
@@ -74,11 +75,11 @@ export function useTextEffects(metric: Metric, shown: readonly LayersRun[]): Tex
     const go = <LinkButton onClick={() => showTab(studio, 'try')}>Write one in Try</LinkButton>;
     return because(<>Effects are those on a text that a merge has written. {go}</>);
   }
-  if (known.status === 'failed') return because(`${known.error?.message} ${known.error?.hint}`);
+  if (failed) return because(`${failed.message} ${failed.hint}`);
   if (known.status === 'measuring' || begins) return because('Running the text without each change…');
   if (busy !== null) return because(`${busy} The effects are measured after it.`);
   return because(
-    <LinkButton onClick={() => void measureEffects(studio, missing, metric, text)}>
+    <LinkButton onClick={() => void measureEffects(studio, missing, metric, text, wanted!)}>
       Run the text without each change
     </LinkButton>,
   );
@@ -152,6 +153,7 @@ async function measureEffects(
   { recipe, contributors }: LayersRun,
   metric: Metric,
   text: WrittenText,
+  of: string,
 ): Promise<void> {
   const { engine, recipe: state } = studio.store.getState();
   const { base } = state;
@@ -160,7 +162,7 @@ async function measureEffects(
     studio.store.setState(({ effects }) => ({
       effects: { ...(effects.key === text.key ? effects : noEffects), key: text.key, ...change },
     }));
-  set({ status: 'measuring', error: null });
+  set({ status: 'measuring', failed: null });
   const { prompt, chat, ids } = text;
   const subjects = subjectsOf(metric, contributors).map(({ key }) => key);
   const without = subjects.map((id) => withoutModel(recipe, base, id));
@@ -171,7 +173,7 @@ async function measureEffects(
     (onProgress: (progress: RunningProgress) => void) => studio.worker.effects(request, onProgress),
     (progress) => ({ ...runningProgress(progress), counted: null, rate: null }),
   );
-  if ('error' in outcome) set({ status: 'failed', error: outcome.error });
+  if ('error' in outcome) set({ status: 'none', failed: { of, error: outcome.error } });
   else if ('canceled' in outcome) set({ status: 'stopped' });
   else {
     const own = outcome.value.map((effects, i) => {

@@ -193,15 +193,16 @@ export const noDeltas: DeltaStatisticsSlice = {
 
 /** Effects of the weights of runs on one text. */
 export interface EffectsSlice {
-  status: 'none' | 'measuring' | 'stopped' | 'failed';
+  status: 'none' | 'measuring' | 'stopped';
   /** Which text: prompt and ids. */
   key: string;
   /** `effectsKey` of a recipe and whom it was measured without → name of a tensor → effect in nats. */
   ofRecipes: ReadonlyMap<string, ReadonlyMap<string, number>>;
-  error: ErrorReport | null;
+  /** Why a metric of a recipe was not measured. */
+  failed: { of: string; error: ErrorReport } | null;
 }
 
-export const noEffects: EffectsSlice = { status: 'none', key: '', ofRecipes: new Map(), error: null };
+export const noEffects: EffectsSlice = { status: 'none', key: '', ofRecipes: new Map(), failed: null };
 
 export const initialState: StudioState = {
   engine: { status: 'starting', info: null, error: null, choice: 'auto' },

@@ -27,9 +27,7 @@ export function PerplexityCourse() {
   const shown = texts.filter(({ chosen }) => chosen);
   const choose = <LinkButton onClick={() => showTab(studio, 'measure')}>Measure</LinkButton>;
   if (shown.length === 0) {
-    return (
-      <p className="small quiet">With a text chosen in {choose}, its perplexity moves with the sliders.</p>
-    );
+    return <p className="small quiet">Choose a text in {choose}, and its perplexity is here.</p>;
   }
   const lines = shown.map(({ id, name }) => ({
     id,
@@ -54,9 +52,9 @@ export function PerplexityCourse() {
         ))}
       </ul>
       <p className="small quiet">
-        {points.size === 0 ? 'Measured once a text is generated. ' : ''}256 tokens of each text, lower is
-        better, and the change since the first point (± at 95&nbsp;%). It is the part of a text that one may
-        tune on: {choose} reports of another.
+        {points.size === 0 ? 'Measured once a text is generated. ' : ''}Up to 256 tokens of each text, lower
+        is better, and the change since the first point (± at 95&nbsp;%). It is the part of a text that one
+        may tune on: {choose} reports of another.
       </p>
     </section>
   );
