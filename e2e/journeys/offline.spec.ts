@@ -64,6 +64,8 @@ test('once loaded, it opens offline and merges the sample', async ({ page, conte
   await context.setOffline(true);
   await page.reload();
   await expect(page.getByText(/^Ready:/)).toBeVisible();
+  // the host sends no header for it
+  expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
   await merge(page);
   await show(page, 'Files');
   const download = page.waitForEvent('download');

@@ -45,6 +45,8 @@ test('R57: npm start serves the built studio under its policy, and nothing of th
     await expect(policy).toHaveAttribute('content', /default-src 'none'.*require-trusted-types-for 'script'/);
     await expect(page).toHaveTitle(/Amalgam/);
     await expect(page.getByText(/^Ready:/)).toBeVisible();
+    // threads can share memory
+    expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
     await page.evaluate(async () => {
       await navigator.serviceWorker.ready;
     });

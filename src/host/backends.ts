@@ -40,7 +40,7 @@ export function threadCount(kind: BackendKind, elements: number): number {
   return Math.min(MOST_THREADS_OF_A_PASS, navigator.hardwareConcurrency);
 }
 
-/** Bytes of weights that stay, at most: there are two memories of 4 GiB; half of the machine's memory in any case. */
+/** Bytes of weights that stay, at most: what two memories hold; half of the machine's memory in any case. */
 const MOST_RESIDENT = 7 * 2 ** 30;
 
 /** Memories for the weights of one text's model, which a thread on every other core reaches; undefined where none can be had. */

@@ -15,7 +15,7 @@ const rig = {
   async products(times: number) {
     const { openEvaluationBackends } = await engines;
     const { createCpuBackend } = await import('../backend/cpu/cpu-backend');
-    const { matmulPacked, packPanels } = await import('../backend/kernels/matmul');
+    const { matmulPacked, PANEL, packPanels } = await import('../backend/kernels/matmul');
     const { startThreadsWith } = await import('../host/threads');
     let started = 0;
     startThreadsWith(() => {
@@ -27,7 +27,7 @@ const rig = {
     for (const engine of [createCpuBackend(), shared]) {
       const weights = (engine.allocateWeights ?? engine.allocate)(INPUTS * OUTPUTS * 4, 'weights');
       engine.write(weights, 0, values(INPUTS * OUTPUTS, 1.7));
-      const room = engine.allocate(INPUTS * 32, 'room');
+      const room = engine.allocate(PANEL * INPUTS * 4, 'room');
       engine.run(packPanels, {
         params: { dtype: 0, inputs: INPUTS, outputs: OUTPUTS },
         buffers: { weights, room },

@@ -194,6 +194,13 @@ describe('threads that share weights', () => {
     const second = shared.take(4096)!;
     expect(second).toEqual(first);
     expect(shared.bytes(second).every((byte) => byte === 0)).toBe(true);
+    shared.give(second);
+    // what is not written to takes no memory of the machine
+    const gibibyte = 2 ** 30;
+    const large = Array.from({ length: 7 }, () => shared.take(gibibyte));
+    expect(large.map((range) => range?.memory)).toEqual([0, 0, 0, 1, 1, 1, undefined]);
+    shared.give(large[1]!);
+    expect(shared.take(gibibyte)?.memory).toBe(0);
   });
 
   test('few outputs start no thread', async () => {

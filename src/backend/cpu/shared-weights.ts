@@ -3,6 +3,7 @@
  * threads compute together.
  */
 import { AmalgamError } from '../../errors';
+import { counted } from '../../formats/quantity';
 import { type KernelExports, SCRATCH, SCRATCH_PAGES } from '../kernel';
 import { dtypeBytes } from '../kernels/encoding';
 import { ENCODED_BLOCK, ENCODED_CODE, PANEL, panelRowBytes } from '../kernels/matmul';
@@ -50,8 +51,9 @@ export type ProductShape = Pick<
   'dtype' | 'inputs' | 'outputs' | 'xPitch' | 'rows' | 'yPitch' | 'add' | 'scale'
 > & { weights: SharedRange; firstOutput: number };
 
-/** One memory has 4 GiB at most. */
+/** One memory has 4 GiB at most, of which some stay for rows in and out. */
 const MEMORIES = 2;
+const MOST_WEIGHTS = 3.5 * 2 ** 30;
 /** Threads that a memory has scratch for. */
 const MOST_THREADS = 8;
 const SCRATCH_BYTES = Math.floor((SCRATCH_PAGES * PAGE - SCRATCH) / MOST_THREADS / 64) * 64;
@@ -92,6 +94,8 @@ export function openSharedWeights(
   const kernels: KernelExports[] = memories.map(({ memory }) => instantiateKernels(memory));
   const threads = Math.min(helpers + 1, MOST_THREADS);
   const board = threads > 1 ? (new Int32Array(new SharedArrayBuffer(BOARD_BYTES)) as Board) : undefined;
+  /** Bytes of weights, by memory. */
+  const held = memories.map(() => 0);
   /** Room for rows in and out of a product, by memory. */
   const rooms: (Range | undefined)[] = [];
   let ends: (() => void)[] | undefined;
@@ -106,9 +110,18 @@ export function openSharedWeights(
     if (room && room.byteLength >= byteLength) return room;
     if (room) memories[memory]!.give(room);
     rooms[memory] = undefined;
-    const larger = memories[memory]!.take(byteLength);
-    rooms[memory] = larger;
-    return larger;
+    try {
+      const larger = memories[memory]!.take(byteLength);
+      rooms[memory] = larger;
+      return larger;
+    } catch (cause) {
+      throw new AmalgamError(
+        'GpuOutOfMemory',
+        `No memory for the rows of a product (${counted(byteLength, 'byte')}).`,
+        'Close other tabs, or use a shorter text.',
+        { cause },
+      );
+    }
   };
   const bytesIn = (memory: number, address: number, byteLength: number) =>
     memories[memory]!.bytes({ address, byteLength });
@@ -123,8 +136,11 @@ export function openSharedWeights(
     /** A range for weights; undefined where no memory has room. */
     take(byteLength: number): SharedRange | undefined {
       for (const [memory, own] of memories.entries()) {
+        if (held[memory]! + byteLength > MOST_WEIGHTS) continue;
         try {
-          return { ...own.take(byteLength), memory };
+          const range = { ...own.take(byteLength), memory };
+          held[memory]! += byteLength;
+          return range;
         } catch (thrown) {
           if (!(thrown instanceof RangeError)) throw thrown;
         }
@@ -133,6 +149,7 @@ export function openSharedWeights(
     },
     give(range: SharedRange): void {
       memories[range.memory]!.give(range);
+      held[range.memory]! -= range.byteLength;
     },
     bytes: (range: SharedRange) => memories[range.memory]!.bytes(range),
     /** Lays weights out in panels, in their place. */
