@@ -3,7 +3,6 @@
 import * as Comlink from 'comlink';
 import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
-import { formats } from '../inputs/quantized/formats';
 import { readingRows } from '../inputs/row-reader';
 import { inputName, type ReadTensor } from '../inputs/stored-tensor';
 import type { TensorRef } from '../inputs/tensor-view';
@@ -77,7 +76,10 @@ async function openJob(job: ThreadJob<unknown>, owner: Comlink.Remote<ThreadOwne
   for (const [index, derived] of job.derived.entries()) {
     const { quantized, from } = derived;
     derived.open = quantized
-      ? (read) => formats[quantized.id]!.open(from, quantized.params, read)
+      ? async (read) => {
+          const { formats } = await import('../inputs/quantized/formats');
+          return formats[quantized.id]!.open(from, quantized.params, read);
+        }
       : async () => (begin, end) => owner.derived(index, begin, end).catch(rethrow);
   }
   const { write, ...cpu } = createCpuBackend();
