@@ -46,7 +46,7 @@ const best = (times, act) => {
   return least / 1000;
 };
 const job = async ({ kernels }) => {
-  const memory = new WebAssembly.Memory({ initial: 1024 });
+  const memory = new WebAssembly.Memory({ initial: 1024, maximum: 65_536 });
   const bytes = Uint8Array.from(atob(kernels), (c) => c.charCodeAt(0));
   const { instance } = await WebAssembly.instantiate(bytes, { env: { memory } });
   const [rows, inputs, outputs, scratch, w] = [256, 896, 4864, 64, 65536];
