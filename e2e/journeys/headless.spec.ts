@@ -225,10 +225,15 @@ test('chat: what is typed is continued, also by other weights; served, each requ
   const chat = ['src/cli/amalgam.mjs', 'chat', file, '--max-tokens', '12'];
 
   const typed = spawn(process.execPath, [...chat, '--text'], { cwd: root, stdio: ['pipe', 'pipe', 'pipe'] });
-  typed.stdin.end('Recipe:\n/weight nobody 2\n/weight kitchen 0.1\n/weight harbour 1\n/again\n');
+  typed.stdin.end(
+    'Recipe:\n/weight nobody 2\n/weight kitchen 0.1\n/weight kitchen 500\n/weight harbour 1\n/set nonsense 3\n/weight\n/again\n',
+  );
   const [written, said] = await Promise.all([text(typed.stdout), text(typed.stderr)]);
   expect(written).toBe(`${first}\n${second}\n`);
   expect(said).toContain('No contributor is called nobody. Contributors: kitchen, harbour.');
+  expect(said).toContain('must lie between -100 and 100, not 500. All stays as it was.');
+  expect(said).toContain('has no parameter nonsense');
+  expect(said).toContain('kitchen = 0.1, harbour = 1\n');
 
   const served = spawn(process.execPath, [...chat, '--serve', '0'], { cwd: root });
   try {

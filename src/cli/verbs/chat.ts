@@ -1,16 +1,17 @@
 import process from 'node:process';
 import { createInterface } from 'node:readline';
-import { errorReport } from '../../errors';
+import { AmalgamError, errorReport } from '../../errors';
 import { generateOptions, keptWeightsOption } from '../../evaluate/options';
 import type { Message } from '../../formats/conversations';
 import { printableText } from '../../formats/names';
-import type { GenerateRequest, RunTarget } from '../../reports/evaluate';
+import type { GenerateReport, GenerateRequest, RunTarget } from '../../reports/evaluate';
 import { defineVerb, engineOptions, usage } from '../arguments';
 import { serveChat } from '../chat-server';
 import { openTargets } from '../job';
 import { type Steering, shortName, steeredRecipe } from '../steered-recipe';
 
 const HELP = `/weight NAME VALUE  another weight of a contributor    /set NAME VALUE  another parameter of the method
+/weight             the weights as they are            /set             the parameters
 /again              the last answer once more          /new             a new conversation
 /quit               the end`;
 
@@ -59,9 +60,11 @@ export const chatVerb = defineVerb({
       const report = await calls.generate({ prompt: '', chat: false, ...asked, ...own }, (progress) =>
         onText(progress.text ?? ''),
       );
-      if (report.eightBits && !isToldOf8Bits) place.say('Weights at 8 bits.');
-      isToldOf8Bits = report.eightBits === true;
       return report;
+    };
+    const tellOf8Bits = ({ eightBits }: GenerateReport) => {
+      if (eightBits && !isToldOf8Bits) place.say('Weights at 8 bits.');
+      isToldOf8Bits = eightBits === true;
     };
 
     if (serve !== undefined) {
@@ -69,7 +72,11 @@ export const chatVerb = defineVerb({
         {
           name: shortName(subjects[0]!).replace(/\.ya?ml$/, ''),
           defaults,
-          answer: generate,
+          async answer(...asked) {
+            const report = await generate(...asked);
+            tellOf8Bits(report);
+            return report;
+          },
           cancel: () => calls.cancel(),
         },
         serve,
@@ -81,9 +88,31 @@ export const chatVerb = defineVerb({
 
     const begin = (): Message[] => (system === undefined ? [] : [{ role: 'system', content: system }]);
     let steering: Steering = {};
-    const steer = (next: Steering) => {
-      steered(targets[0]!, next);
+    /** Warnings that were said. */
+    const warned = new Set<string>();
+    /** Takes other settings where the plan does, and says what they are and what has no effect. */
+    const steer = async (next: Steering, words: string) => {
+      const target = steered(targets[0]!, next);
+      const { problems } = 'recipe' in target ? await calls.plan(target.recipe) : { problems: [] };
+      const error = problems.find(({ severity }) => severity === 'error');
+      if (error) throw new AmalgamError('RecipeInvalid', error.message, 'All stays as it was.');
       steering = next;
+      place.say(words);
+      for (const { severity, message } of problems) {
+        if (severity === 'warning' && !warned.has(message)) place.say(`warning: ${message}`);
+        warned.add(message);
+      }
+    };
+    /** `kitchen = 0.3, harbour = 1` */
+    const listed = (what: 'weights' | 'parameters') => {
+      const target = steered(targets[0]!, steering);
+      if (!('recipe' in target)) throw usage(NO_WEIGHTS);
+      const { models = [], parameters } = target.recipe;
+      const weights = models.map(({ model, parameters: own }) => [shortName(model), own.weight] as const);
+      const all = what === 'weights' ? weights : Object.entries(parameters);
+      const given = all.filter(([, value]) => value !== undefined);
+      const words = given.map(([name, value]) => `${name} = ${JSON.stringify(value)}`).join(', ');
+      place.say(words || `The recipe sets no ${what}.`);
     };
     let messages = begin();
     let typed = '';
@@ -94,6 +123,7 @@ export const chatVerb = defineVerb({
         process.stdout.write(shown(more));
       });
       await place.write('\n');
+      tellOf8Bits(report);
       if (!text) messages = [...asked.messages!, { role: 'assistant', content: report.text }];
     };
     const commands: Record<string, (name: string, value: string) => void | Promise<void>> = {
@@ -106,9 +136,19 @@ export const chatVerb = defineVerb({
         if (typed !== '') await answer();
       },
       weight: (name, value) =>
-        steer({ ...steering, weights: { ...steering.weights, [name]: numberOf(value) } }),
+        name === ''
+          ? listed('weights')
+          : steer(
+              { ...steering, weights: { ...steering.weights, [name]: numberOf(value) } },
+              `${name} = ${value}`,
+            ),
       set: (name, value) =>
-        steer({ ...steering, parameters: { ...steering.parameters, [name]: numberOrText(value) } }),
+        name === ''
+          ? listed('parameters')
+          : steer(
+              { ...steering, parameters: { ...steering.parameters, [name]: numberOrText(value) } },
+              `${name} = ${value}`,
+            ),
     };
     const lines = createInterface({
       input: process.stdin,
@@ -141,18 +181,20 @@ export const chatVerb = defineVerb({
   },
 });
 
+const NO_WEIGHTS = 'A model has no weights to change; a recipe has, also one of a base and one LoRA on it.';
+
 /** @throws AmalgamError `RecipeInvalid`, and `Usage` for a model that has no weights to change */
 function steered(target: RunTarget, steering: Steering): RunTarget {
   const isSteered = Object.values(steering).some((values) => values && Object.keys(values).length > 0);
   if (!isSteered) return target;
-  if (!('recipe' in target)) throw usage('A model has no weights to change; a recipe has.');
+  if (!('recipe' in target)) throw usage(NO_WEIGHTS);
   return { recipe: steeredRecipe(target.recipe, steering) };
 }
 
 function numberOf(text: string): number {
   const value = Number(text);
   if (text !== '' && Number.isFinite(value)) return value;
-  throw usage(`${text === '' ? 'Nothing' : text} is no number.`);
+  throw usage(text === '' ? 'The new value is missing.' : `${text} is no number, such as 0.5.`);
 }
 
 function numberOrText(text: string): number | string {

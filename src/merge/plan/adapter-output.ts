@@ -8,7 +8,7 @@ import type { Adapter, AdapterUpdate } from '../../inputs/adapter';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import type { Problems } from '../../inputs/problems';
 import type { MergeMethod } from '../method';
-import { cardOf } from './extras';
+import { cardOf, withoutQuantization } from './extras';
 import type { Plan, TensorPlan } from './plan';
 import type { OpenByPath } from './recipe-models';
 
@@ -22,7 +22,9 @@ export function baseRef({ models = [], baseModel }: Recipe): RepoRef | undefined
 export async function openBase(recipe: Recipe, open: OpenByPath): Promise<Checkpoint | undefined> {
   const base = baseRef(recipe);
   const opened = base && (await open(formatModelRef({ model: base })));
-  return opened?.kind === 'checkpoint' ? opened : undefined;
+  if (opened?.kind !== 'checkpoint') return undefined;
+  const { config, dequantized } = opened;
+  return config && dequantized.formats.size > 0 ? { ...opened, config: withoutQuantization(config) } : opened;
 }
 
 /** The modules of the output with their factors. */

@@ -192,7 +192,7 @@ function outputConfig(
 }
 
 /** What was quantized is written as plain weights; without the field it is also known what its layers are made of. */
-function withoutQuantization(config: ModelConfig): ModelConfig {
+export function withoutQuantization(config: ModelConfig): ModelConfig {
   return parseModelConfig(
     editConfig(config, { without: ['quantization_config', 'quantization'] }),
     config.fileName,

@@ -24,7 +24,10 @@ export async function unfitModels(
 ): Promise<Set<Model>> {
   const unfit = new Set<Model>();
   for (const checkpoint of new Set(models.map((model) => model.checkpoint))) {
-    noteQuantization(models.find((model) => model.checkpoint === checkpoint)!, problems);
+    noteQuantization(
+      models.filter((model) => model.checkpoint === checkpoint),
+      problems,
+    );
   }
   for (const model of models) {
     noteLineage(model, problems);
@@ -88,16 +91,21 @@ async function noteConfigs(reference: Model, model: Model, problems: Problems): 
   );
 }
 
-function noteQuantization({ checkpoint: { path }, dequantized }: Model, problems: Problems): void {
+/** @param models of one checkpoint */
+function noteQuantization(models: readonly Model[], problems: Problems): void {
+  const { dequantized, checkpoint } = models[0]!;
   if (!dequantized) return;
+  const { path } = checkpoint;
   const { path: name } = parseModelRef(path).model;
   const full = fullPrecisionName(name);
   problems.note(
     'Dequantized',
     `Weights of ${path} are stored as ${dequantized.join(' and ')}: each is read as the number that it stands for, and written as BF16 where the recipe has no out_dtype. What quantizing took from them stays lost.`,
-    name.endsWith(full)
-      ? 'No action needed. Choose an output dtype to have them in another.'
-      : `No action needed. From ${full} itself the output would be more precise.`,
+    models.some(({ adapter }) => adapter)
+      ? 'No action needed: an adapter that was trained on these weights belongs on them.'
+      : name.endsWith(full)
+        ? 'No action needed. Choose an output dtype to have them in another.'
+        : `No action needed. From ${full} itself the output would be more precise.`,
   );
 }
 
