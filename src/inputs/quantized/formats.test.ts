@@ -7,14 +7,7 @@ import { buildSafetensorsHeader } from '../../formats/safetensors-write';
 import { methodById } from '../../merge/methods';
 import { makePlan } from '../../merge/plan/recipe-plan';
 import type { Checkpoint } from '../checkpoint';
-import {
-  factors,
-  memoryFolder,
-  openerOf,
-  recipeOf,
-  tinyAdapter,
-  tinyModel,
-} from '../memory-models.test.support';
+import { memoryFolder, openerOf, recipeOf } from '../memory-models.test.support';
 import { describeModel, openModel } from '../opened-model';
 import { readingRows } from '../row-reader';
 
@@ -394,21 +387,4 @@ test('a card tells the weights it stands for, and the plan says once what quanti
   expect(said.map(({ remedy }) => remedy)).toEqual([
     'No action needed. From model itself the output would be more precise.',
   ]);
-});
-
-test('a LoRA on a quantized base becomes a LoRA for llama.cpp too', async () => {
-  const weight = 'model.layers.0.self_attn.q_proj';
-  const base = tinyModel('base', {
-    ...{ whole: true, hidden: 32, config: { quantization_config: { group_size: 32, bits: 4 } } },
-    tensors: {
-      [`${weight}.weight`]: ['U32', [32, 4]],
-      [`${weight}.scales`]: ['F16', [32, 1]],
-      [`${weight}.biases`]: ['F16', [32, 1]],
-    },
-  });
-  const lora = tinyAdapter('lora', factors(weight, 32, 32));
-  const recipe = recipeOf(['base+lora'], { amalgam: { output: 'adapter', gguf: 'F16' } });
-  const { problems, gguf } = await makePlan(recipe, openerOf(base, lora), methodById);
-  expect(problems.filter(({ severity }) => severity === 'error')).toEqual([]);
-  expect(gguf).toBeDefined();
 });
