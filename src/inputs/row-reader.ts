@@ -22,8 +22,8 @@ interface Want {
   to: number;
 }
 
-/** Derived tensors that stay open: those of the output tensors being computed. */
-const MOST_OPEN = 16;
+/** Derived tensors that stay open: those of the output tensors being computed, fewer where much is stored of them. */
+const MOST_OPEN = { tensors: 16, bytes: 64 * 2 ** 20, least: 4 };
 
 /**
  * `stored`, for tensors in other vocabularies and for derived ones too. The row means it computes are cached for as long
@@ -92,7 +92,10 @@ export function readingRows(stored: ReadTensor): ReadTensor {
     const elements = opened.get(from) ?? from.open(read);
     opened.delete(from);
     opened.set(from, elements);
-    if (opened.size > MOST_OPEN) opened.delete(opened.keys().next().value!);
+    const storedBytes = () => [...opened.keys()].reduce((sum, one) => sum + bytesOf(one), 0);
+    const { tensors, bytes, least } = MOST_OPEN;
+    while (opened.size > tensors || (opened.size > least && storedBytes() > bytes))
+      opened.delete(opened.keys().next().value!);
     elements.catch(() => opened.delete(from));
     const first = Math.floor(begin / 4);
     const { buffer, byteOffset, byteLength } = await (await elements)(first, Math.ceil(end / 4));
@@ -109,6 +112,11 @@ export function readingRows(stored: ReadTensor): ReadTensor {
   };
   read.now = (ref, ...range) => !ref.derived && !ref.rows && stored.now?.(ref, ...range) === true;
   return read;
+}
+
+/** Stored bytes that a derived tensor is computed from. */
+function bytesOf({ from }: Derived): number {
+  return from.reduce((sum, { begin, end }) => sum + end - begin, 0);
 }
 
 class RowBuffer {

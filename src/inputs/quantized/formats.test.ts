@@ -1,69 +1,23 @@
 /** Each format against codes, scales and zero points that are packed here as its authors say, bit by bit. */
 import { describe, expect, test } from 'vitest';
-import { philox } from '../../backend/philox';
-import type { Dtype } from '../../formats/dtype';
-import { f16ToF32 } from '../../formats/half';
-import { buildSafetensorsHeader } from '../../formats/safetensors-write';
 import { methodById } from '../../merge/methods';
 import { makePlan } from '../../merge/plan/recipe-plan';
 import type { Checkpoint } from '../checkpoint';
-import { memoryFolder, openerOf, recipeOf } from '../memory-models.test.support';
-import { describeModel, openModel } from '../opened-model';
+import { openerOf, recipeOf } from '../memory-models.test.support';
+import { openModel } from '../opened-model';
 import { readingRows } from '../row-reader';
-
-interface Stored {
-  dtype: Dtype;
-  shape: number[];
-  bytes: Uint8Array;
-}
-
-const random = (n: number, seed: number) => {
-  const words = new Uint32Array(4);
-  return Array.from({ length: n }, (_, i) => {
-    philox(i, 0, seed, 7, words);
-    return words[0]! & 0xff;
-  });
-};
-const below = (n: number, bits: number, seed: number) => random(n, seed).map((byte) => byte % 2 ** bits);
-const f32 = (shape: number[], values: number[]): Stored => ({
-  ...{ dtype: 'F32', shape, bytes: new Uint8Array(Float32Array.from(values).buffer) },
-});
-/** Positive binary16 numbers about one, and what they are. */
-function halves(shape: number[], seed: number): { stored: Stored; values: number[] } {
-  const words = Uint16Array.from(
-    random(
-      shape.reduce((a, b) => a * b, 1),
-      seed,
-    ),
-    (b) => 0x3800 + 4 * b,
-  );
-  const values = Array.from(words, (w) => new Float32Array(Uint32Array.of(f16ToF32(w)).buffer)[0]!);
-  return { stored: { dtype: 'F16', shape, bytes: new Uint8Array(words.buffer) }, values };
-}
-
-/** Codes one behind the other from the lowest bit of word 0 on, digit by digit. */
-function bitString(codes: number[], bits: number): Uint32Array {
-  const digits = codes.map((code) => [...code.toString(2).padStart(bits, '0')].reverse().join('')).join('');
-  const words = digits.match(/.{1,32}/g) ?? [];
-  return Uint32Array.from(words, (word) => Number.parseInt([...word].reverse().join(''), 2));
-}
-const ints = (shape: number[], words: ArrayLike<number>, dtype: Dtype = 'I32'): Stored => ({
-  ...{ dtype, shape, bytes: new Uint8Array(Uint32Array.from(words).buffer) },
-});
-/** [rows][columns] → columns behind each other. */
-const transposed = <T>(rows: T[][]): T[][] => rows[0]!.map((_, c) => rows.map((row) => row[c]!));
-const rowsOf = (values: number[], columns: number) =>
-  Array.from({ length: values.length / columns }, (_, r) => values.slice(r * columns, (r + 1) * columns));
-
-function folderOf(name: string, tensors: Record<string, Stored>, config: object) {
-  const all = Object.entries(tensors);
-  const header = buildSafetensorsHeader(
-    all.map(([key, { dtype, shape, bytes }]) => ({ name: key, dtype, shape, byteLength: bytes.length })),
-    {},
-  );
-  const file = Uint8Array.from(Buffer.concat([header, ...all.map(([, { bytes }]) => bytes)]));
-  return memoryFolder(name, { 'model.safetensors': file, 'config.json': config });
-}
+import {
+  below,
+  bitString,
+  f32,
+  folderOf,
+  halves,
+  ints,
+  random,
+  rowsOf,
+  type Stored,
+  transposed,
+} from './packing.test.support';
 
 /** Tensors as they are read: in one piece, and in pieces that begin and end anywhere. */
 async function readAll(tensors: Record<string, Stored>, config: object) {
@@ -235,8 +189,9 @@ describe.each([2, 3, 4, 8])('GPTQ of %i bits', (bits) => {
 
   test('gptq_v2 stores them as they are; groups follow each other; a folder of before has no config of it', async () => {
     const inTurn = (i: number) => Math.floor(i / (inputs / groups));
+    // the config says what most modules have: this one may have another number of bits
     const v2 = await readAll(stored(zeros), {
-      quantization_config: { quant_method: 'gptq', bits, checkpoint_format: 'gptq_v2' },
+      quantization_config: { quant_method: 'gptq', bits: 12 - bits, checkpoint_format: 'gptq_v2' },
     });
     expect(v2.values.get('w.weight')).toEqual(expected(inTurn, (g, o) => zeros[g]![o]!));
     const old = await readAll(stored(zeros), {});
@@ -306,6 +261,24 @@ describe.each([4, 8])('compressed-tensors in packs of %i bits', (bits) => {
     );
   });
 
+  test('an index that says nothing, or is none, and rows that are filled up to whole words', async () => {
+    const plain = (await readAll(stored, config)).values.get('w.weight');
+    const idle = await readAll(
+      { ...stored, 'w.weight_g_idx': ints([columns], Array(columns).fill(-1)) },
+      config,
+    );
+    expect(idle.values.get('w.weight')).toEqual(plain);
+    const odd = await readAll(
+      { ...stored, 'w.weight_g_idx': f32([columns], Array(columns).fill(0)) },
+      config,
+    );
+    expect([odd.formats, odd.unscaled]).toEqual([[], ['w.weight_packed']]);
+    const filled = { ...stored['w.weight_shape'], bytes: new Uint8Array(BigInt64Array.of(8n, 31n).buffer) };
+    await expect(readAll({ ...stored, 'w.weight_shape': filled }, config)).rejects.toMatchObject({
+      code: 'ShapeMismatch',
+    });
+  });
+
   test('with zero points, packed down the rows, and groups by g_idx', async () => {
     const packedZeros = transposed(transposed(zeros).map((column) => [...bitString(column, bits)])).flat();
     const order = Array.from({ length: columns }, (_, c) => (c * 3) % groups);
@@ -366,25 +339,4 @@ test.each([2, 3, 4, 5, 6, 8])('MLX of %i bits: scale and bias for a group of a r
       }),
     ),
   );
-});
-
-test('a card tells the weights it stands for, and the plan says once what quantizing took', async () => {
-  const codes = Array.from({ length: 8 * 64 }, (_, i) => i % 16);
-  const one = halves([8, 2], 80).stored;
-  const tensors = {
-    'w.weight': ints([8, 8], bitString(codes, 4), 'U32'),
-    'w.scales': one,
-    'w.biases': one,
-    ...norm,
-  };
-  const folder = folderOf('owner/model-4bit', tensors, { quantization: { group_size: 32, bits: 4 } });
-  const { parameters, dtypes } = describeModel(await openModel(folder));
-  expect([parameters, dtypes]).toEqual([8 * 64 + 2, { 'MLX (4 bits)': 1, F32: 1 }]);
-  const recipe = recipeOf(['owner/model-4bit', 'owner/model-4bit'], { mergeMethod: 'linear' });
-  const { baseModel: _, ...baseless } = recipe;
-  const { problems } = await makePlan(baseless, openerOf(folder), methodById);
-  const said = problems.filter(({ code }) => code === 'Dequantized');
-  expect(said.map(({ remedy }) => remedy)).toEqual([
-    'No action needed. From model itself the output would be more precise.',
-  ]);
 });

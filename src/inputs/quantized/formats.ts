@@ -14,8 +14,9 @@ export const formats: Readonly<Record<string, QuantizedFormat>> = {
   ...{ fp8, mxfp4, fourBits, eightBits, gptq, awq, packed, integers, mlx },
 };
 
-/** Values of scales of what is computed between the weights: they go with the eight bits. */
-const ACTIVATION_SCALE = /\.(?:input_scale|activation_scale|output_scale|[qkv]_scale|input_global_scale)$/;
+/** Scales and zero points of what is computed between the weights: they go with the eight bits. */
+const ACTIVATION_SCALE =
+  /\.(?:input_scale|activation_scale|output_scale|[qkv]_scale|input_global_scale|(?:input|output)_zero_point)$/;
 
 /**
  * The tensors of a checkpoint by name, quantized ones as derived ones, without their scales.

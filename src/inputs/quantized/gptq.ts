@@ -36,11 +36,14 @@ export const gptq: QuantizedFormat = {
     if (!parts || ref.shape[1] !== parts.outputs || (layout !== 'gptq' && layout !== 'gptq_v2'))
       return undefined;
     const { module, zeros, scales, groups, outputs } = parts;
-    const bits = numberIn(settings, 'bits') ?? Math.round((32 * zeros.shape[1]!) / outputs);
+    const fits = (of: number) => zeros.shape[1] === Math.ceil((outputs * of) / 32);
+    const said = numberIn(settings, 'bits');
+    // modules may have more or fewer than most
+    const bits = said !== undefined && fits(said) ? said : Math.round((32 * zeros.shape[1]!) / outputs);
     if (![2, 3, 4, 8].includes(bits)) return undefined;
     const inputs = (ref.shape[0]! * 32) / bits;
     const index = tensors.get(`${module}.g_idx`);
-    if (zeros.shape[1] !== Math.ceil((outputs * bits) / 32) || !Number.isInteger(inputs)) return 'unscaled';
+    if (!fits(bits) || !Number.isInteger(inputs)) return 'unscaled';
     if (index && (index.dtype !== 'I32' || index.shape[0] !== inputs)) return 'unscaled';
     return {
       ...{ name: `${module}.weight`, format: `GPTQ (${bits} bits)`, shape: [outputs, inputs] },

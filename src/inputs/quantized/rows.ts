@@ -3,6 +3,8 @@
  * columns·bits/32], codes and zero points 2^(bits−1) above their value, w = (q − z) · s; or `x.weight` of eight bits with
  * `x.weight_scale`. MLX (mlx.core.quantize, affine): `x.weight` [rows, columns·bits/32], w = q · `x.scales` + `x.biases`.
  */
+import { AmalgamError } from '../../errors';
+import { counted } from '../../formats/quantity';
 import { isJsonNumber } from '../../formats/strict-json';
 import { readF32 } from '../stored-tensor';
 import type { TensorRef } from '../tensor-view';
@@ -34,28 +36,27 @@ export const packed: QuantizedFormat = {
     const isZero =
       zero?.dtype === 'I32' && zero.shape[1] === groups && zero.shape[0] === Math.ceil((rows * bits) / 32);
     if (zero && !isZero) return 'unscaled';
+    if (index && (index.dtype !== 'I32' || index.shape[0] !== columns)) return 'unscaled';
+    const whole = tensors.get(`${plain}_shape`);
     return {
       ...{ name: plain, format: `compressed-tensors (${bits} bits)`, shape: [rows, columns] },
-      from: [ref, scale, ...(zero ? [zero] : []), ...(index ? [index] : [])],
-      beside: [`${plain}_shape`],
-      params: {
-        bits,
-        columns,
-        groups,
-        hasZero: Number(zero !== undefined),
-        hasIndex: Number(index !== undefined),
-      },
+      from: [ref, scale, ...[zero, index, whole].filter((part) => part !== undefined)],
+      params: { bits, columns, groups },
     };
   },
   async open([ref, scale, ...more], params, read) {
-    const { bits, columns, groups, hasZero, hasIndex } = params as Record<
-      'bits' | 'columns' | 'groups' | 'hasZero' | 'hasIndex',
-      number
-    >;
-    const words = async (tensor: TensorRef) => wordsOf(await wholeOf(tensor, read));
-    const scales = await readF32(scale!, read);
-    const zeros = hasZero ? await words(more[0]!) : undefined;
-    const groupOf = hasIndex ? await words(more.at(-1)!) : evenGroups(columns, groups);
+    const { bits, columns, groups } = params as Record<'bits' | 'columns' | 'groups', number>;
+    const wordsAt = async (end: string) => {
+      const part = more.find(({ key }) => key.endsWith(end));
+      return part && wordsOf(await wholeOf(part, read));
+    };
+    const [scales, zeros, index, shape] = await Promise.all([
+      readF32(scale!, read),
+      ...['_zero_point', '_g_idx', '_shape'].map(wordsAt),
+    ]);
+    requireColumns(ref!, shape, columns);
+    // rows of groups that follow each other are filled with −1
+    const groupOf = index?.includes(0xffffffff) === false ? index : evenGroups(columns, groups);
     const [width, middle] = [(columns * bits) / 32, 2 ** (bits - 1)];
     return byRows(columns, async (first, end) => {
       const codes = wordsOf(await read(ref!, first * width * 4, end * width * 4));
@@ -73,6 +74,16 @@ export const packed: QuantizedFormat = {
     });
   },
 };
+
+/** @param shape [rows, columns] of 64 bits each @throws AmalgamError `ShapeMismatch` for rows that are filled up to whole words */
+function requireColumns({ key }: TensorRef, shape: Uint32Array | undefined, columns: number): void {
+  if (!shape || shape[2] === columns) return;
+  throw new AmalgamError(
+    'ShapeMismatch',
+    `${key} has ${counted(shape[2]!, 'column')}, stored as ${columns}.`,
+    'Rows that are filled up are not read. Use the model that it was quantized from.',
+  );
+}
 
 /** `num_bits` of the weights in `config_groups`, where all have the same, whole numbers. */
 function packedBits(settings: QuantizedCheckpoint['settings']): number | undefined {
