@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import { stringify } from 'yaml';
 import { COMBINATIONS_OF } from '../src/formats/adapter-combination';
-import { mergeInNode, planInNode, readTensors, type Tensors } from './merge-in-node';
+import type { Prepared } from '../src/merge/tensor/prepared';
+import { mergeInNode, type NamedFolders, planInNode, readTensors, type Tensors } from './merge-in-node';
 
 export interface OutputCase {
   name: string;
@@ -99,4 +100,29 @@ export async function expectPeftMerge(root: string, given: OutputCase): Promise<
       given.combination_type.endsWith('svd') ? 2e-6 : 1e-6,
     );
   }
+}
+
+/** The adapter that a recipe gives, as a folder that can be opened, and its tensors. */
+export async function written(root: string, yaml: string, given: NamedFolders, prepared?: Prepared) {
+  const { plan } = await planInNode(yaml, root, given);
+  const { shards, tensors } = await mergeInNode(yaml, root, given, undefined, prepared);
+  const text = (plan.extras.find(({ path }) => path === 'adapter_config.json')!.content as { text: string })
+    .text;
+  const files = [
+    ['adapter_config.json', new TextEncoder().encode(text)],
+    ['adapter_model.safetensors', shards[0]!],
+  ] as const;
+  const adapterFolder = {
+    path: 'merged',
+    origin: { kind: 'local' as const },
+    files: files.map(([path, bytes]) => ({
+      path,
+      byteLength: bytes.length,
+      open: () => ({
+        byteLength: bytes.length,
+        read: async (begin: number, end: number) => new Uint8Array(bytes.slice(begin, end)),
+      }),
+    })),
+  };
+  return { adapterFolder, tensors };
 }

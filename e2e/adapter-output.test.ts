@@ -2,29 +2,25 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { createCpuBackend } from '../src/backend/cpu/cpu-backend';
-import { gramOracle, solveOracle } from '../src/calibration/oracle.test.support';
 import { openPlannedWeights } from '../src/evaluate/planned-weights';
 import { parseRecipe } from '../src/formats/recipe-yaml';
 import type { OpenModels } from '../src/host/models';
 import { openModel } from '../src/inputs/opened-model';
 import { readingRows } from '../src/inputs/row-reader';
-import { singularValues } from '../src/linalg/small-svd';
 import { planReport } from '../src/merge/plan/plan-report';
 import { planToRun } from '../src/recipe/recipe-jobs';
 import { findFile, type ModelFolder } from '../src/sources/model-folder';
-import { fakeStorage } from '../src/store/opfs.test.fake';
 import {
   expectPeftMerge,
   mergedAdapter,
   type OutputCase,
   outputCases,
-  products,
   recipeOf,
+  written,
 } from './adapter-output-cases';
-import { calibrateInNode } from './calibrate-in-node';
 import { diskFolder } from './disk-folder';
 import { goldenFolder } from './goldens';
-import { largestDifference, mergeInNode, planInNode, readTensors } from './merge-in-node';
+import { largestDifference, mergeInNode, planInNode } from './merge-in-node';
 
 const root = join(goldenFolder('adapters'), 'add_weighted_adapter');
 const base = join(root, '../bases/llama');
@@ -75,114 +71,8 @@ it('cat is exact: the base with the merged adapter is the merged model', async (
   }
 });
 
-describe('a Gram merge of changes', () => {
-  const yaml = (output: 'adapter' | 'model', more = '') =>
-    `merge_method: gram\nbase_model: base\nmodels: [{model: base+a}, {model: base+b}, {model: base+c}]\nparameters: {match: changes, lambda: 1.3}\n${
-      output === 'adapter' ? `amalgam: {output: adapter${more}}\n` : ''
-    }`;
-
-  it('is the minimum over whole matrices, without one: τ = ΣτᵢGᵢ(ΣGᵢ)⁻¹, Gᵢ = τᵢᵀτᵢ/‖τᵢ‖² + I/d', async () => {
-    const { tensors } = await mergeInNode(yaml('adapter'), root, folders);
-    const made = products(tensors, { lora_alpha: 1, use_rslora: true, alpha_pattern: {} });
-    const inputs = ['a', 'b', 'c'].map((name) => {
-      const read = (file: string) => readFileSync(join(folders[name]!, file));
-      const bytes = new Uint8Array(read('adapter_model.safetensors'));
-      return products(readTensors(bytes, name), JSON.parse(read('adapter_config.json').toString()));
-    });
-    expect(made.size).toBe(3);
-    for (const [module, ours] of made) {
-      const d = tensors.get(`base_model.model.${module}.lora_A.weight`)!.shape[1]!;
-      const rank = tensors.get(`base_model.model.${module}.lora_A.weight`)!.shape[0]!;
-      expect(rank).toBe(20);
-      const scale = Math.sqrt(rank);
-      const wanted = ours.map(() => 0);
-      const total = new Float64Array(d * d);
-      const taus = inputs.map((of) => of.get(module)!);
-      const grams = taus.map((tau) => {
-        const square = tau.reduce((sum, v) => sum + v * v, 0);
-        const gram = gramOracle(Float32Array.from(tau), tau.length / d, d).map((v) => v / square);
-        for (let j = 0; j < d; j++) gram[j * (d + 1)]! += 1 / d;
-        for (const [e, v] of gram.entries()) total[e]! += v;
-        return gram;
-      });
-      for (let row = 0; row < ours.length / d; row++) {
-        const right = new Float64Array(d);
-        for (const [i, gram] of grams.entries()) {
-          for (let j = 0; j < d; j++) {
-            for (let k = 0; k < d; k++) right[j]! += taus[i]![row * d + k]! * gram[k * d + j]!;
-          }
-        }
-        wanted.set(solveOracle(total, right, d), row * d);
-      }
-      const largest = wanted.reduce((most, v) => Math.max(most, Math.abs(v)), 0);
-      const apart = ours.reduce((most, v, e) => Math.max(most, Math.abs(v * scale - 1.3 * wanted[e]!)), 0);
-      expect(apart / largest, module).toBeLessThan(2e-6);
-    }
-  });
-
-  it('gives, on top of the base, the Gram merge of the models', async () => {
-    vi.stubGlobal('navigator', fakeStorage().navigator);
-    const model = await calibrateInNode(yaml('model'), { root, folders: { ...folders, base } });
-    const { adapterFolder } = await written(yaml('adapter'));
-    const alone = 'merge_method: passthrough\nmodels:\n  - model: base+merged\n';
-    const { tensors } = await mergeInNode(alone, root, { base, merged: adapterFolder });
-    vi.unstubAllGlobals();
-    for (const [name, { values }] of tensors) {
-      expect(largestDifference(values, await model.tensor(name)).relative, name).toBeLessThan(1e-5);
-    }
-  });
-
-  it('is cut to a rank by its leading singular values', async () => {
-    const { tensors } = await mergeInNode(yaml('adapter', ', combination: gram_svd, rank: 3'), root, folders);
-    const whole = await mergeInNode(yaml('adapter'), root, folders);
-    const of = (t: typeof tensors) => products(t, { lora_alpha: 1, use_rslora: true, alpha_pattern: {} });
-    const [cut, all] = [of(tensors), of(whole.tensors)];
-    for (const [module, few] of cut) {
-      const d = tensors.get(`base_model.model.${module}.lora_A.weight`)!.shape[1]!;
-      const columns = (values: Float64Array, by: number) => ({
-        rows: d,
-        cols: values.length / d,
-        data: values.map((v) => v * by),
-      });
-      const most = singularValues(columns(all.get(module)!, Math.sqrt(20)));
-      const kept = singularValues(columns(few, Math.sqrt(3)));
-      for (let i = 0; i < 3; i++) expect(kept[i]! / most[i]!, module).toBeCloseTo(1, 5);
-    }
-  });
-
-  it.each(['inputs', 'outputs'])('match: %s is refused, with what to set', async (match) => {
-    await expect(planInNode(yaml('adapter').replace('changes', match), root, folders)).rejects.toThrow(
-      /reads no text/,
-    );
-  });
-});
-
 /** The output of a case as a folder that can be opened. */
-const writtenAdapter = (given: OutputCase) => written(recipeOf(given));
-
-async function written(yaml: string) {
-  const { plan } = await planInNode(yaml, root, folders);
-  const { shards } = await mergeInNode(yaml, root, folders);
-  const text = (plan.extras.find(({ path }) => path === 'adapter_config.json')!.content as { text: string })
-    .text;
-  const files = [
-    ['adapter_config.json', new TextEncoder().encode(text)],
-    ['adapter_model.safetensors', shards[0]!],
-  ] as const;
-  const adapterFolder = {
-    path: 'merged',
-    origin: { kind: 'local' as const },
-    files: files.map(([path, bytes]) => ({
-      path,
-      byteLength: bytes.length,
-      open: () => ({
-        byteLength: bytes.length,
-        read: async (begin: number, end: number) => new Uint8Array(bytes.slice(begin, end)),
-      }),
-    })),
-  };
-  return { adapterFolder };
-}
+const writtenAdapter = (given: OutputCase) => written(root, recipeOf(given), folders);
 
 it.each([
   [

@@ -57,14 +57,14 @@ describe.each(cases)('%s of %s', (combination, id) => {
     const other = yaml(of, name, otherValue(name, spec));
     const { plan } = await planInNode(other, root, {}).catch((refused: Error) => {
       // what no LoRA can be made of is refused before anything is read
-      expect(refused.message).toMatch(/reads no text|needs whole Gram/);
+      expect(refused.message).toMatch(/needs whole Gram/);
       return { plan: undefined };
     });
     if (!plan) return;
     const isNamed = plan.problems.some(
       ({ code, message }) => code === 'ParameterIgnored' && message.split(/[ ,]+/).includes(name),
     );
-    expect(isNamed).toBe(!parametersOf(combination).includes(name));
+    expect(isNamed).toBe(!parametersOf(combination, 'changes').includes(name));
     plainBytes ??= bytesOf(yaml('method', 'lambda', 1));
     if (isNamed) expect(await bytesOf(other)).toEqual(await plainBytes);
     else expect(await bytesOf(other)).not.toEqual(await plainBytes);

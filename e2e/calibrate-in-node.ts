@@ -47,7 +47,7 @@ export interface NodeModels {
   texts?: Readonly<Record<string, string | readonly number[]>>;
 }
 
-/** A recipe with everything that is worked out ahead of it. Needs `navigator.storage` (store/opfs.test.fake.ts). */
+/** A recipe with everything that is worked out ahead of it; of LoRAs that become one the merge of models. Needs `navigator.storage` (store/opfs.test.fake.ts). */
 export async function calibrateInNode(recipeText: string, models: NodeModels): Promise<NodeMerge> {
   const { recipe, problems } = parseRecipe(recipeText);
   if (!recipe) throw new Error(problems.map((p) => `${p.line}: ${p.message}`).join('\n'));
@@ -93,7 +93,8 @@ export async function calibrateInNode(recipeText: string, models: NodeModels): P
     };
   };
 
-  const plan = await planOf(recipe);
+  const planned = await planOf(recipe);
+  const plan = planned.calibration?.plan ?? planned;
   const { size, texts } = calibrationChoice(plan);
   const contributors: Contributor[] = [];
   for (const id of plan.contributors) {
@@ -136,6 +137,7 @@ export async function calibrateInNode(recipeText: string, models: NodeModels): P
     (await prepareImportance(kind, {
       ...shared,
       plan,
+      factored: planned.calibration !== undefined,
       methods: methodById,
       architecture,
       read,

@@ -86,6 +86,7 @@ export async function mergeInNode(
   prepared?: Prepared,
 ): Promise<{ tensors: Tensors; reports: TensorReport[]; shards: Uint8Array[]; config: string | undefined }> {
   const { plan, read } = await planInNode(recipeText, root, folders);
+  if (prepared) plan.calibration?.take(prepared);
   const shards = finishShards(
     plan,
     new Map(plan.inputs.map((i) => [inputName(i.folder, i.file), 'f'.repeat(64)])),

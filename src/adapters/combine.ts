@@ -11,7 +11,7 @@ import { type Svd, smallSvd } from '../linalg/small-svd';
 import { dividePositive } from '../linalg/solve-positive';
 
 /** One LoRA of a module: ΔW = scale · B · A. */
-interface LoraFactors {
+export interface LoraFactors {
   /** [rank, inputs] */
   a: Float32Array;
   /** [outputs, rank] */
@@ -71,7 +71,10 @@ export function isGram(combination: Combination): boolean {
 }
 
 /** Combines the LoRAs of one module, of one rank where the combination is of factors. */
-export async function combine(loras: readonly LoraFactors[], settings: CombineSettings): Promise<Combined> {
+export async function combine(
+  loras: readonly LoraFactors[],
+  settings: CombineSettings | { combination: 'cat' },
+): Promise<Combined> {
   const { combination } = settings;
   if (combination === 'cat') return stacked(loras);
   if (isGram(combination)) return gramMerged(loras, settings);

@@ -38,6 +38,8 @@ import { calibrationChoice } from './plan-problems';
 export interface CalibrationOptions {
   models: OpenModels;
   engine: BackendChoice;
+  /** Whether the output is a LoRA, whose factors are solved for in place of the changes. */
+  factored?: boolean;
   /** One that is open already, and stays so; default: one of `engine`. */
   backend?: Backend;
   signal: AbortSignal;

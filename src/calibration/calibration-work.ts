@@ -31,6 +31,8 @@ export interface PrepareOptions {
   /** sha256 of the files of the base. */
   base: string;
   size: CalibrationSize;
+  /** Whether solutions are those of the factors of LoRAs, which the output is one of. */
+  factored?: boolean;
   /** Opens a merge in f32, reading the tensors solved by then, with room for so many rows of activations. */
   openMerge(plan: Plan, prepared: Prepared, rows: number): Promise<{ runner: Runner; close(): void }>;
   signal?: AbortSignal;

@@ -1,11 +1,14 @@
 /** The Gram merge against the f64 oracle, and what must hold of it, on either engine. */
 import { describe, expect, it } from 'vitest';
 import type { Backend } from '../backend/backend';
+import type { TensorRef } from '../inputs/tensor-view';
 import { type CrossGram, type Gram, type GramForm, holdRows, openCrossGram, openGram } from './gram';
 import { gramSolve } from './gram-merge';
+import type { LinearTensor } from './linear-tensors';
 import { download, farthest, gramOf, layerInputs, normals, tapped, upload } from './mathematics.test.support';
 import { gramMergeOracle, gramOracle, matchedOutputsOracle, solveOracle } from './oracle.test.support';
 import { transpose } from './row-chunks';
+import { loadFactors } from './task-vectors';
 
 export function describeSolve(title: string, engineOf: () => Promise<Backend>): void {
   describe(title, () => {
@@ -124,6 +127,52 @@ export function describeSolve(title: string, engineOf: () => Promise<Backend>): 
         for (const g of [...grams, ...crosses]) g.close();
       },
     );
+
+    it.each(FORMS)('the factors of LoRAs in place of their changes, %o', async (form, same) => {
+      const engine = await engineOf();
+      const ranks = [3, 5];
+      const factors = ranks.map((rank, i) => ({
+        ...{ rank, scale: i + 0.5 },
+        a: Float32Array.from(normals(rank * width, 61 + i)),
+        b: Float32Array.from(normals(rows * rank, 71 + i), (v) => 0.01 * v),
+      }));
+      const place = (key: string, values: Float32Array): TensorRef => ({
+        ...{ folder: 'lora', file: 'lora', key, dtype: 'F32', shape: [values.length], begin: 0 },
+        end: 4 * values.length,
+      });
+      const models = factors.map(({ rank, scale, a }, i) => {
+        const tensor = place(String(i), a);
+        return { id: `lora ${i}`, view: { lowRank: { a: tensor, rank, scale } } };
+      });
+      const { taus: stacked, rows: rank } = await loadFactors(
+        { plan: { models }, inputs: width } as unknown as LinearTensor,
+        engine,
+        async ({ key }) => new Uint8Array(factors[Number(key)]!.a.slice().buffer),
+      );
+      const grams = [0, 1].map((m) => gramOf(engine, inputs[m]!, width, form));
+      const { tau } = await gramSolve(engine, grams, stacked, rank, width);
+      const a = await download(engine, tau, rank * width);
+      const changes = factors.map((of) => {
+        const whole = new Float64Array(rows * width);
+        for (const [e] of whole.entries())
+          for (let k = 0; k < of.rank; k++)
+            whole[e]! +=
+              of.scale * of.b[Math.floor(e / width) * of.rank + k]! * of.a[k * width + (e % width)]!;
+        return Float32Array.from(whole);
+      });
+      const ours = new Float64Array(rows * width);
+      let first = 0;
+      for (const { rank: own, b } of factors) {
+        for (const [e] of ours.entries())
+          for (let k = 0; k < own; k++)
+            ours[e]! += b[Math.floor(e / width) * own + k]! * a[(first + k) * width + (e % width)]!;
+        first += own;
+      }
+      expect(rank).toBe(8);
+      expect(farthest(ours, oracle([0, 1], changes, same))).toBeLessThan(2e-4);
+      for (const b of [...stacked, tau]) engine.free(b);
+      for (const g of grams) g.close();
+    });
 
     it('changes stand for inputs: G = τᵀτ/‖τ‖² + mean(diag)·I', async () => {
       const engine = await engineOf();

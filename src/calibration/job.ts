@@ -62,6 +62,7 @@ export async function calibrate(plan: Plan, options: CalibrationOptions): Promis
       (await prepareImportance(kind, {
         ...shared,
         plan,
+        factored: options.factored ?? false,
         methods: methodById,
         architecture,
         read: open.read,

@@ -22,10 +22,12 @@ import { eachMatchedSite } from './layer-grams';
 import { embeddingTensor, type LinearTensor } from './linear-tensors';
 import { matchOf } from './plan-problems';
 import {
+  factorsName,
   type SolutionHeader,
   type SolveFrom,
   solutionName,
   solutionOf,
+  solveFactors,
   solveTensor,
 } from './solution-records';
 
@@ -62,15 +64,18 @@ export async function prepareSolutions(job: Job): Promise<Prepared> {
     solution: (tensor) => solutions.get(tensor),
     rowWeights: (tensor) => (tensor === weighted ? weights : undefined),
   };
-  const missing = await findRecords(job, job.layers, folder, solutionName, keep);
+  const nameOf = job.factored ? factorsName : solutionName;
+  const missing = await findRecords(job, job.layers, folder, nameOf, keep);
   const solve = (tensor: LinearTensor, from: SolveFrom, work: Workspace) =>
     solveTensor(tensor, from, { engine, work, read, folder });
   if (match === 'outputs' && byTokens) weights = await rowWeights(job, folder);
   if (match === 'inputs') {
     const all = contributors.map((_, i) => i);
-    await computeMissing(job, all, missing, keep, (tensor, grams, work) =>
-      solve(tensor, { match, grams: grams.map((bySite) => bySite.get(tensor.site)!) }, work),
-    );
+    await computeMissing(job, all, missing, keep, (tensor, bySite, work) => {
+      const grams = bySite.map((of) => of.get(tensor.site)!);
+      if (job.factored) return solveFactors(tensor, grams, { engine, work, read, folder });
+      return solve(tensor, { match, grams }, work);
+    });
   } else if (match === 'outputs') await matchMissing(job, missing, prepared, keep, solve);
   else await solveChanges(job, missing, keep, solve);
   if (byTokens) weights ??= await rowWeights(job, folder);

@@ -12,7 +12,7 @@ import { type CrossGram, formFor, type Gram, openGram } from './gram';
 import { gramSolve, type SolveTerms } from './gram-merge';
 import type { LinearTensor } from './linear-tensors';
 import { countBits, flatBits, type SolveContext, transposeValues } from './selection-records';
-import { loadTaskVectors, type TaskVectors } from './task-vectors';
+import { loadFactors, loadTaskVectors, type TaskVectors } from './task-vectors';
 import { factorNotes, trim, trimSettings } from './trimmed-change';
 
 /** A merged change, f32, in the shape of the stored tensor. */
@@ -30,6 +30,11 @@ export function solutionName({ plan }: LinearTensor): string {
   return [plan.name, ...settings].join('|');
 }
 
+/** The same of its factors. */
+export function factorsName(tensor: LinearTensor): string {
+  return `${solutionName(tensor)}|factors`;
+}
+
 /**
  * Input of solving one tensor, by contributor in the order of its plan: Gram matrices of their inputs; the same in the model
  * merged so far with the cross Gram matrices; or nothing but the task vectors.
@@ -38,6 +43,28 @@ export type SolveFrom =
   | { match: 'inputs'; grams: readonly Gram[] }
   | { match: 'outputs'; grams: readonly Gram[]; crosses: readonly CrossGram[] }
   | { match: 'changes' };
+
+/** Solves the factors of the LoRAs on one tensor, and stores them: [Σ ranks, inputs], sᵢAᵢGᵢ(ΣG)⁻¹ one below the other. */
+export async function solveFactors(
+  tensor: LinearTensor,
+  grams: readonly Gram[],
+  { engine, read, folder }: SolveContext,
+): Promise<{ record: StoredRecord<SolutionHeader>; notes: string[] }> {
+  const { taus, rows } = await loadFactors(tensor, engine, read);
+  try {
+    const solved = await gramSolve(engine, grams, taus, rows, tensor.inputs);
+    const [bytes] = await engine.read([{ buffer: solved.tau, byteLength: rows * tensor.inputs * 4 }]);
+    engine.free(solved.tau);
+    const header = { name: factorsName(tensor), contributors: [], cosine: [] };
+    const record = await folder.write<SolutionHeader>(header, [bytes!]);
+    return {
+      record,
+      notes: factorNotes(tensor.plan.name, { gram: grams[0]!, results: [solved.factoring] }),
+    };
+  } finally {
+    for (const tau of taus) engine.free(tau);
+  }
+}
 
 /** Solves one tensor and stores its merged task vector. */
 export async function solveTensor(

@@ -1,8 +1,9 @@
 /** Task vectors of a linear layer, whole on the device, transposed where needed so that rows are outputs. */
-import type { BackendBuffer } from '../backend/backend';
+import type { Backend, BackendBuffer } from '../backend/backend';
+import { exactFloats } from '../backend/exact';
 import { moveValues } from '../backend/kernels/sums';
 import { AmalgamError } from '../errors';
-import type { ReadTensor } from '../inputs/stored-tensor';
+import { type ReadTensor, readF32 } from '../inputs/stored-tensor';
 import { readProducts, runProducts } from '../merge/tensor/delta-measure';
 import { ProductSums } from '../merge/tensor/tensor-outcome';
 import { openTask } from '../merge/tensor/tensor-task';
@@ -83,4 +84,26 @@ export async function loadTaskVectors(
 export function withContributors(tensor: LinearTensor, which: readonly number[]): LinearTensor {
   const { plan } = tensor;
   return { ...tensor, plan: { ...plan, models: which.map((i) => plan.models[i]!) } };
+}
+
+/**
+ * The changes of LoRAs by their factors: sᵢAᵢ in rows of its own, zeros in those of the others, f32 [Σ ranks, inputs]. Whatever
+ * multiplies τᵢ = sᵢBᵢAᵢ from the right then multiplies these, and with [B₁ B₂ …] before them they are Σ τᵢ.
+ */
+export async function loadFactors(
+  { plan, inputs }: LinearTensor,
+  engine: Backend,
+  read: ReadTensor,
+): Promise<{ taus: BackendBuffer[]; rows: number }> {
+  const updates = plan.models.map(({ view }) => view.lowRank);
+  const rows = updates.reduce((sum, update) => sum + (update?.rank ?? 0), 0);
+  const taus = plan.models.map(({ id }) => engine.allocate(rows * inputs * 4, `factors of ${id}`));
+  let first = 0;
+  for (const [i, update] of updates.entries()) {
+    if (!update) continue;
+    const values = exactFloats((await readF32(update.a, read)).map((value) => value * update.scale));
+    engine.write(taus[i]!, first * inputs * 4, new Uint8Array(values.buffer));
+    first += update.rank;
+  }
+  return { taus, rows };
 }

@@ -31,9 +31,13 @@ export const COMBINATIONS_OF: Readonly<Record<string, readonly Combination[]>> =
 /**
  * Parameters of the method that have an effect on this combination, those of a model too; any other changes nothing in a
  * LoRA that is made of LoRAs.
+ * @param match of a Gram merge: changes are merged without a text
  */
-export function parametersOf(combination: Combination): readonly string[] {
-  if (combination === 'gram' || combination === 'gram_svd') return ['lambda', 'match'];
+export function parametersOf(combination: Combination, match?: unknown): readonly string[] {
+  if (combination === 'gram' || combination === 'gram_svd') {
+    const read = ['density', 'gram', 'embedding', 'calibration', 'calibration_windows', 'calibration_window'];
+    return ['lambda', 'match', ...(match === 'changes' ? [] : read)];
+  }
   const rule = combination.replace('_svd', '');
   const prunes = rule !== 'cat' && rule !== 'linear' && rule !== 'svd';
   return [

@@ -27,11 +27,12 @@ export function recipeRepositories(recipe: Recipe): string[] {
 
 /**
  * The repositories of {@link recipeRepositories} that are read to write the output: of LoRAs that become a LoRA the adapters
- * alone, unless a GGUF file of it needs the config of their base.
+ * alone, unless a GGUF file of it needs the config of their base, or they are run on it.
  */
 export function repositoriesRead(recipe: Recipe): string[] {
   const { output, gguf } = recipe.amalgam;
-  if (output !== 'adapter' || gguf !== undefined || recipe.stages) return recipeRepositories(recipe);
+  const runs = recipe.mergeMethod === 'gram' && recipe.parameters.match !== 'changes';
+  if (output !== 'adapter' || gguf !== undefined || recipe.stages || runs) return recipeRepositories(recipe);
   const refs = (recipe.models ?? []).map(({ model }) => parseModelRef(model));
   return [...new Set(refs.map(({ model, adapter }) => formatModelRef({ model: adapter ?? model })))];
 }

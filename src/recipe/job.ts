@@ -119,15 +119,18 @@ export async function runMerge(
   requireClean(planned);
   const before = phases.seconds();
   phases.rest('opening');
-  const calibrated = await calibrate(planned, {
+  const { calibration } = planned;
+  const calibrated = await calibrate(calibration?.plan ?? planned, {
     models,
     engine: request.engine,
+    factored: calibration !== undefined,
     signal,
     onProgress,
     phases,
   });
   phases.rest('opening');
-  const plan = calibrated?.plan ?? planned;
+  if (calibration) calibration.take(calibrated!.prepared!);
+  const plan = calibration ? planned : (calibrated?.plan ?? planned);
   let engine: Backend | undefined;
   let threads: OpenMergeThreads | undefined;
   const meter = progressMeter(onProgress, () => threads ?? engine, undefined, phases);
@@ -194,7 +197,7 @@ export async function runMerge(
     const onBytes = (bytes: number, tensor: string) => meter.advance(bytes, tensor);
     const shared = {
       plan,
-      ...(calibrated?.prepared ? { prepared: calibrated.prepared } : {}),
+      ...(calibrated?.prepared && !calibration ? { prepared: calibrated.prepared } : {}),
       ...(request.tileElements === undefined ? {} : { tileElements: request.tileElements }),
       measuring,
       onBytes,
@@ -283,7 +286,7 @@ export async function runMerge(
 
 /** Phases of a merge, as far as they follow from its plan. */
 export function mergePhases(plan: Plan, models: OpenModels, resume = false): PlannedPhase[] {
-  const calibrating = calibrationPhases(plan);
+  const calibrating = calibrationPhases(plan.calibration?.plan ?? plan);
   const hashing = (isHashed: (file: ModelFile) => boolean): PlannedPhase[] => {
     const files = plan.inputs.filter(({ folder, file }) => isHashed(models.file(folder, file).file));
     const bytes = files.reduce((sum, { byteLength }) => sum + byteLength, 0);

@@ -3,6 +3,7 @@
 import { copyOf, formatModelRef, type Recipe } from '../formats/recipe';
 import type { OpenModels } from '../host/models';
 import { cachedBytes } from '../host/storage';
+import { collectProblems } from '../inputs/problems';
 import { methodById } from '../merge/methods';
 import { asksForCalibration } from '../merge/plan/importance-kind';
 import type { Plan } from '../merge/plan/plan';
@@ -17,9 +18,22 @@ import type { ShardWatch } from './verification-job';
 /** The plan of a recipe of opened models; of several stages only the last. */
 export async function planRecipe(recipe: Recipe, models: OpenModels): Promise<Plan> {
   const plan = await makePlan(recipe, (ref) => models.open(ref), methodById, await cachedBytes());
-  if (!asksForCalibration(plan, methodById)) return plan;
+  const { calibration } = plan;
+  const asks = calibration?.plan ?? plan;
+  if (!asksForCalibration(asks, methodById)) return plan;
   const { withCalibrationProblems } = await import('../calibration/plan-problems');
-  return withCalibrationProblems(plan, models);
+  const checked = await withCalibrationProblems(asks, models);
+  if (!calibration) return checked;
+  const known = new Set(asks.problems);
+  const problems = collectProblems();
+  for (const problem of [...plan.problems, ...checked.problems.filter((one) => !known.has(one))])
+    problems.add(problem);
+  return {
+    ...plan,
+    problems: problems.list(),
+    peakBytes: Math.max(plan.peakBytes, checked.peakBytes),
+    calibration: { ...calibration, plan: checked },
+  };
 }
 
 /** The same for a recipe that is going to be merged: with what a tokenizer that is only fetched then has to say. */
@@ -37,11 +51,12 @@ const MADE = 'the merged LoRA';
 
 /**
  * The plan of what a recipe gives to run. LoRAs that become a LoRA run as the base with that one on top, where the recipe names
- * the base and it is open; else it is {@link planRecipe}'s.
+ * the base and it is open, or as the merge of models that they are exactly; else it is {@link planRecipe}'s.
  */
 export async function planToRun(recipe: Recipe, models: OpenModels): Promise<Plan> {
   const plan = await planRecipe(recipe, models);
   if (recipe.amalgam.output !== 'adapter' || !isClean(plan)) return plan;
+  if (plan.calibration) return plan.calibration.plan;
   const { baseRef, plannedAdapter } = await import('../merge/plan/adapter-output');
   const base = baseRef(recipe);
   if (!base) return plan;

@@ -41,17 +41,23 @@ import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-byt
 import { wantsLambda } from './plan-lambda';
 import type { OpenByPath } from './recipe-models';
 import { finishShards } from './shards';
+import { asModels, type SolvedFactors, solvedFactors } from './solved-factors';
 import { outputDtype } from './tensor-plans';
 
 type AdapterPlan = Omit<Plan, 'recipe' | 'vocabulary'>;
 
-/** Plans the merged adapter; what cannot be goes to `problems`. @throws AmalgamError `Canceled` only */
+/**
+ * Plans the merged adapter; what cannot be goes to `problems`.
+ * @param planModels plans a merge of the models that the adapters stand for
+ * @throws AmalgamError `Canceled` only
+ */
 export async function planAdapter(
   recipe: Recipe,
   method: MergeMethod,
   open: OpenByPath,
   problems: Problems,
   cached: ReadonlyMap<string, number>,
+  planModels: (recipe: Recipe) => Promise<Plan>,
 ): Promise<Partial<AdapterPlan>> {
   const refuse: Refuse = (message, remedy, tensors) =>
     problems.error('AdapterOutput', message, remedy, tensors);
@@ -75,7 +81,11 @@ export async function planAdapter(
     );
   }
 
-  const tensors = planTensors(recipe, method, combination, contributors, refuse);
+  const models = isGram(combination) && readsText(recipe) ? await planModels(asModels(recipe)) : undefined;
+  for (const problem of models?.problems ?? []) problems.add(problem);
+  if (problems.hasErrors()) return done();
+  const solved = models && solvedFactors(models);
+  const tensors = planTensors(recipe, method, combination, contributors, refuse, solved);
   if (problems.hasErrors()) return done();
   const folders = new Map(contributors.map(({ adapter }) => [adapter.path, adapter.folder]));
   const fileOf = (folder: string, file: string) => findFile(folders.get(folder)!, file)!;
@@ -91,17 +101,25 @@ export async function planAdapter(
     tensors,
     shards,
     ...(gguf ? { gguf } : {}),
+    ...(solved ? { calibration: solved.calibration } : {}),
     extras,
     inputs,
     layers: new Set(tensors.map(({ role }) => role.layer).filter((layer) => layer !== null)).size,
-    bytesToDownload: bytesToDownload(
-      inputs.map(({ folder, file }) => [folders.get(folder)!, fileOf(folder, file)] as const),
-      cached,
-    ),
-    bytesToRead: inputs.reduce((sum, input) => sum + input.readBytes, 0),
+    bytesToDownload:
+      models?.bytesToDownload ??
+      bytesToDownload(
+        inputs.map(({ folder, file }) => [folders.get(folder)!, fileOf(folder, file)] as const),
+        cached,
+      ),
+    bytesToRead: inputs.reduce((sum, input) => sum + input.readBytes, 0) + (models?.bytesToRead ?? 0),
     bytesToWrite: bytesToWrite(shards, writtenExtras({ recipe, extras }), gguf?.byteLength ?? 0),
     peakBytes: peakBytes(tensors) + (gguf?.peakBytes ?? 0),
   };
+}
+
+/** Whether a Gram merge runs the models on text. */
+function readsText({ parameters: { match } }: Recipe): boolean {
+  return match !== 'changes';
 }
 
 /** How the rows of an embedding are combined, which are looked up and have no inputs. */
@@ -112,7 +130,7 @@ function overRows(combination: Combination): Combination {
 
 /** Names the parameters with a value of their own, since a form writes defaults too, and the keys that change nothing here. */
 function noteIdle(recipe: Recipe, method: MergeMethod, combination: Combination, problems: Problems): void {
-  const used = parametersOf(combination).filter(
+  const used = parametersOf(combination, recipe.parameters.match).filter(
     (name) => name in method.parameters || name in method.modelParameters,
   );
   const levels = [
@@ -144,6 +162,7 @@ function planTensors(
   combination: Combination,
   contributors: readonly AdapterContributor[],
   refuse: Refuse,
+  solved: SolvedFactors | undefined,
 ): TensorPlan[] {
   const modules = [...new Set(contributors.flatMap(({ adapter }) => [...adapter.updates.keys()]))];
   const layers = modules.reduce(
@@ -155,7 +174,7 @@ function planTensors(
     contributors
       .flatMap(({ adapter }) => [...adapter.updates.values()])
       .reduce((most, { rank }) => Math.max(most, rank), 0);
-  const used = parametersOf(combination);
+  const used = parametersOf(combination, recipe.parameters.match);
   const tensors = modules.flatMap((module) => {
     const layer = splitLayer(`${module}.weight`);
     const position = layer
@@ -173,14 +192,14 @@ function planTensors(
       return values;
     };
     const whole = level(method.parameters);
-    const parts = contributors.flatMap(({ ref, adapter, parameters }): Part[] => {
+    const parts = contributors.flatMap(({ ref, adapter, parameters }, index): Part[] => {
       const update = adapter.updates.get(module);
       if (!update) return [];
       const values = level(method.modelParameters, parameters);
-      if (!isGram(combination)) return [{ ref, update, values }];
+      if (!isGram(combination)) return [{ ref, index, update, values }];
       // rows of an embedding are averaged over all, as in a Gram merge of models; elsewhere what has no change does not count
-      const weight = update.kind === 'embedding' ? 1 / contributors.length : 1;
-      return [{ ref, update, values: { ...values, weight } }];
+      const weight = update.kind === 'embedding' && !solved ? 1 / contributors.length : 1;
+      return [{ ref, index, update, values: { ...values, weight } }];
     });
     const shapes = new Set(parts.map(({ update: { a, b, kind } }) => `${kind} ${a.shape[1]} ${b.shape[0]}`));
     const ranks = parts.map(({ update }) => update.rank);
@@ -192,10 +211,24 @@ function planTensors(
         [module],
       );
     }
-    if (isGram(combination) && whole.match !== 'changes') {
+    if (isGram(combination) && whole.match === 'outputs') {
       refuse(
-        'A Gram merge of adapters into an adapter reads no text, and match: inputs and match: outputs read one.',
+        'With match: outputs the merged change depends on the base, so it is not of the rank of the LoRAs.',
+        'Set match: inputs, or output: model.',
+        [module],
+      );
+    }
+    if (solved && !parts.every(({ update }) => solved.has(update.a))) {
+      refuse(
+        'The base has no weight of its own for a module of the LoRAs: its head is the embedding.',
         'Set match: changes, or output: model.',
+        [module],
+      );
+    }
+    if (solved && parts.some(({ values }) => densityOf(values) < 1)) {
+      refuse(
+        'A density below 1 trims changes to what is no longer a product of thin factors.',
+        'Set density: 1, or output: model.',
         [module],
       );
     }
@@ -211,13 +244,14 @@ function planTensors(
       parts,
       whole,
       {
-        combination: kind === 'embedding' ? overRows(combination) : combination,
+        combination: kind === 'embedding' && !solved ? overRows(combination) : combination,
         rank: wanted,
         majority: whole.majority_sign_method === 'frequency' ? 'frequency' : 'total',
         seed: recipe.amalgam.seed ?? 0,
         name: module,
       },
       recipe,
+      solved,
     );
   });
   return inTensorOrder(tensors);
@@ -225,6 +259,8 @@ function planTensors(
 
 interface Part {
   ref: string;
+  /** Place among the contributors. */
+  index: number;
   update: AdapterUpdate;
   values: ResolvedParameters;
 }
@@ -236,11 +272,13 @@ function moduleTensors(
   { lambda = 1 }: ResolvedParameters,
   settings: CombineSettings,
   { outDtype }: Recipe,
+  solved: SolvedFactors | undefined,
 ): TensorPlan[] {
   const { a, b, kind } = parts[0]!.update;
   const [inputs, outputs] = [a.shape[1]!, b.shape[0]!];
   const ranks = parts.map(({ update }) => update.rank);
-  const rank = combinedRank(settings.combination, ranks, settings.rank, outputs, inputs);
+  const kept = solved && settings.combination === 'gram' ? 'cat' : settings.combination;
+  const rank = combinedRank(kept, ranks, settings.rank, outputs, inputs);
   let ready: Promise<Combined> | undefined;
   const combined = (read: ReadTensor) => {
     ready ??= Promise.all(
@@ -253,7 +291,14 @@ function moduleTensors(
         density: densityOf(values),
         id: ref,
       })),
-    ).then((loras) => combine(loras, settings));
+    ).then(async (loras) => {
+      if (!solved) return combine(loras, settings);
+      const places = parts.map(({ index }) => index);
+      const whole = await solved.merge(a, loras, places);
+      if (settings.combination === 'gram') return whole;
+      const one = { ...whole, scale: 1, weight: 1, density: 1, id: settings.name };
+      return combine([one], { ...settings, combination: 'svd' });
+    });
     ready.catch(() => {
       ready = undefined;
     });

@@ -10,6 +10,7 @@ import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import type { TensorRole } from '../../models/tensor-role';
 import type { PlanProblem, TensorOutline, VocabularyInfo } from '../../reports/plan';
 import type { ShardPlan } from '../../write/shard-plan';
+import type { Prepared } from '../tensor/prepared';
 
 export interface TensorPlan {
   name: string;
@@ -49,6 +50,11 @@ export interface Plan {
   extras: { path: string; content: { text: string } | { folder: string; file: string } }[];
   /** Every weight file the run reads. */
   inputs: { folder: string; file: string; byteLength: number; readBytes: number }[];
+  /**
+   * Set where the factors of an adapter are solved from how models use them: the merge of models that it stands for, whose
+   * calibration it is, and what takes the result before factors are read.
+   */
+  calibration?: { plan: Plan; take(prepared: Prepared): void };
   /** Layers of the output. */
   layers: number;
   /** Who has which vocabulary, and what the output has. */

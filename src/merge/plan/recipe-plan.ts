@@ -59,7 +59,9 @@ export async function makePlan(
   if (recipe.amalgam.output === 'adapter') {
     // few recipes do, and the first plan waits for none of it
     const { planAdapter } = await import('./adapter-plan');
-    return { ...emptyPlan(recipe, problems), ...(await planAdapter(recipe, method, open, problems, cached)) };
+    const planModels = (models: Recipe) => makePlan(models, open, methods, cached);
+    const planned = await planAdapter(recipe, method, open, problems, cached, planModels);
+    return { ...emptyPlan(recipe, problems), ...planned };
   }
   for (const problem of unknownParameters(recipe, method)) problems.add(problem);
   const slices = recipeSlices(recipe, method, problems);

@@ -10,7 +10,7 @@ import { Section } from '../parts/Section';
 import { Select } from '../parts/Select';
 import { outputName } from '../state/built-recipe';
 import { fileName } from '../state/job-state';
-import { combinationOf, type OutDtype, setOutput } from '../state/recipe-state';
+import { combinationOf, type OutDtype } from '../state/recipe-state';
 import { recipeProblems, SHARD_BYTES } from '../state/recipe-validation';
 import { currentRun, type RunState } from '../state/runs';
 import { editRecipe, editSlice, methodOf, type Studio, setView } from '../state/studio';
@@ -124,7 +124,7 @@ function AdapterForm() {
           ]}
           disabled={!combination && !adapter}
           title={combination ? undefined : `${methodOf(recipe).title} does not merge LoRAs into a LoRA.`}
-          onChange={(output) => editRecipe(studio, (r) => setOutput(r, output))}
+          onChange={(output) => editRecipe(studio, (r) => ({ ...r, output }))}
         />
       </label>
       {adapter && combination ? (

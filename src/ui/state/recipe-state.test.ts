@@ -13,8 +13,6 @@ import {
   setBase,
   setContributorParameter,
   setEnabled,
-  setMethod,
-  setOutput,
   settingValue,
 } from './recipe-state';
 
@@ -47,17 +45,6 @@ test('settings that were never made are the method’s defaults; a weight withou
   expect(settingValue({ weight: -2 }, 'weight', ties.modelParameters.weight!)).toBe(-2);
 });
 
-test('a Gram merge of LoRAs into a LoRA is by their changes, taken whole, whichever is chosen first', () => {
-  const gram = methodById.get('gram')!;
-  const trimmed = setContributorParameter(addContributor(emptyRecipe, 'a'), 'a', 'density', 0.2);
-  const one = setOutput(setMethod(trimmed, undefined, gram), 'adapter');
-  const other = setMethod(setOutput(trimmed, 'adapter'), undefined, gram);
-  for (const { parameters, contributors } of [one, other]) {
-    expect([parameters.match, contributors[0]?.parameters.density]).toEqual(['changes', 1]);
-  }
-  expect(setMethod(emptyRecipe, undefined, gram).parameters.match).toBeUndefined();
-});
-
 test('the form never shows a parameter without effect', () => {
   for (const method of methods) {
     const shown = [...effectiveSpecs(method.parameters), ...effectiveSpecs(method.modelParameters)];
@@ -69,10 +56,14 @@ test('the form never shows a parameter without effect', () => {
 test('where LoRAs become a LoRA the form shows what their combination reads', () => {
   const ties = methods.find((m) => m.id === 'ties')!;
   const shown = (specs: typeof ties.parameters) =>
-    effectiveSpecs(specs, {}, outputCombination(setOutput({ ...emptyRecipe, method: 'ties' }, 'adapter')));
+    effectiveSpecs(specs, {}, outputCombination({ ...emptyRecipe, method: 'ties', output: 'adapter' }));
   expect(shown(ties.parameters).map(({ name }) => name)).toEqual(['lambda', 'majority_sign_method']);
   expect(shown(ties.modelParameters).map(({ name }) => name)).toEqual(['weight', 'density']);
   expect(outputCombination(emptyRecipe)).toBeUndefined();
+  const gram = methodById.get('gram')!;
+  const read = (match: string) => effectiveSpecs(gram.modelParameters, { match }, 'gram');
+  expect(read('inputs').map(({ name }) => name)).toEqual(['density', 'calibration']);
+  expect(read('changes')).toEqual([]);
 });
 
 test('contributors change places and stay within the list', () => {

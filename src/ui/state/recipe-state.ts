@@ -176,25 +176,10 @@ export function setMethod(recipe: RecipeState, from: MergeMethod | undefined, to
     return !before || !after || (before.kind === after.kind && before.default === after.default);
   });
   return setRecommended(
-    readingNothing({ ...recipe, method: to.id, parameters: Object.fromEntries(kept) }),
+    { ...recipe, method: to.id, parameters: Object.fromEntries(kept) },
     to,
     recipe.contributors.map((c) => c.ref),
   );
-}
-
-export function setOutput(recipe: RecipeState, output: RecipeState['output']): RecipeState {
-  return readingNothing({ ...recipe, output });
-}
-
-/** LoRAs become a LoRA without a text: their Gram merge is by their changes, taken whole. */
-function readingNothing(recipe: RecipeState): RecipeState {
-  const reads = recipe.output === 'adapter' && recipe.method === 'gram';
-  if (!reads) return recipe;
-  const contributors = recipe.contributors.map((c) => ({
-    ...c,
-    parameters: { ...c.parameters, density: 1 },
-  }));
-  return { ...setParameter(recipe, 'match', 'changes'), contributors };
 }
 
 /** Settings recommended by the method for these contributors, where nothing was chosen. */
@@ -258,7 +243,7 @@ export function effectiveSpecs(
   return Object.entries(specs)
     .filter(([, spec]) => spec.inert !== true)
     .filter(([, { when }]) => !chosen || !when || when.some((w) => chosen[w.parameter] === w.is))
-    .filter(([name]) => !combination || parametersOf(combination).includes(name))
+    .filter(([name]) => !combination || parametersOf(combination, chosen?.match).includes(name))
     .map(([name, spec]) => ({ name, spec }));
 }
 
