@@ -161,18 +161,13 @@ describe('what cannot become an adapter', () => {
   it.each([
     [
       'a whole model',
-      `merge_method: task_arithmetic\nbase_model: x\nmodels:\n${models('base')}amalgam: {output: adapter}\n`,
+      `merge_method: task_arithmetic\nbase_model: x\nmodels:\n${models('base')}amalgam: {output: adapter, combination: cat}\n`,
       /base is a whole model/,
     ],
     [
       'several bases',
       `merge_method: task_arithmetic\nmodels:\n${models('x+a', 'y+b')}amalgam: {output: adapter}\n`,
       /several bases: x, y/,
-    ],
-    [
-      'another method',
-      `merge_method: slerp\nmodels:\n${models('x+a', 'x+b')}amalgam: {output: adapter}\n`,
-      /slerp does not merge adapters/,
     ],
     [
       'a combination of another method',

@@ -14,6 +14,7 @@ import type { DatasetText } from '../reports/dataset';
 import type { EvaluateReport, RunningProgress } from '../reports/evaluate';
 import { type BestRow, type FindBestReport, OVERLAPS } from '../reports/find-best';
 import type { TensorProgress } from '../reports/job';
+import { cutWords } from '../reports/lora';
 import type { MergeReport, VerifyReport, WrittenFiles } from '../reports/merge';
 import { margin, meanLoss, pairedDifference } from '../reports/paired-error';
 import type { PlanProblem, PlanReport } from '../reports/plan';
@@ -217,9 +218,15 @@ export function datasetText(read: DatasetText): string {
 export function mergeText(report: MergeReport, folder: string): string {
   const bytes = report.shards.reduce((sum, shard) => sum + shard.bytes, 0);
   const engine = `${report.engine} (${displayName(report.adapter)})`;
-  const tensors = formatCounted(report.tensors.length, 'tensor');
-  const merged = `Merged ${tensors}, ${formatBytes(bytes)}, in ${formatSeconds(report.seconds)} on ${engine}: ${folder}`;
-  return report.use?.length ? `${merged}\nIts README.md says how to use it.` : merged;
+  const { lora } = report;
+  const what = lora
+    ? `a LoRA of ${formatCounted(lora.modules.length, 'module')}`
+    : formatCounted(report.tensors.length, 'tensor');
+  return [
+    `Merged ${what}, ${formatBytes(bytes)}, in ${formatSeconds(report.seconds)} on ${engine}: ${folder}`,
+    ...(lora ? [...cutWords(lora), ...lora.notes.map((note) => displayName(note, 2000))] : []),
+    ...(report.use?.length ? ['Its README.md says how to use it.'] : []),
+  ].join('\n');
 }
 
 /** Seconds, λ and what was found so far of a row that has just been measured. */

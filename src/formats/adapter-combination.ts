@@ -1,4 +1,7 @@
-/** How several LoRAs become one: as PEFT's `add_weighted_adapter` calls it, and the Gram merge of their changes. */
+/**
+ * How a recipe's models become a LoRA: several LoRAs as PEFT's `add_weighted_adapter` calls it, their Gram merge, and the change of
+ * any merge cut to a rank (`merged_svd`).
+ */
 export const COMBINATIONS = [
   'cat',
   'linear',
@@ -13,11 +16,12 @@ export const COMBINATIONS = [
   'magnitude_prune_svd',
   'gram',
   'gram_svd',
+  'merged_svd',
 ] as const;
 
 export type Combination = (typeof COMBINATIONS)[number];
 
-/** Combinations of each merge method; the first is taken where the recipe names none. */
+/** Combinations of LoRAs of each merge method; the first is taken where the recipe names none. */
 export const COMBINATIONS_OF: Readonly<Record<string, readonly Combination[]>> = {
   task_arithmetic: ['cat', 'linear', 'svd', 'magnitude_prune', 'magnitude_prune_svd'],
   ties: ['ties_svd', 'ties'],
@@ -27,6 +31,11 @@ export const COMBINATIONS_OF: Readonly<Record<string, readonly Combination[]>> =
   // one LoRA as it is
   passthrough: ['cat'],
 };
+
+/** Everything by which the models of a merge become a LoRA. */
+export function combinationsOf(method: string): readonly Combination[] {
+  return [...(COMBINATIONS_OF[method] ?? []), 'merged_svd'];
+}
 
 /**
  * Parameters of the method that have an effect on this combination, those of a model too; any other changes nothing in a

@@ -23,6 +23,7 @@ function card(more: Partial<ModelCardFields> = {}): string {
     models,
     hubIds: new Set(),
     method,
+    of: 'language models',
     library: 'transformers',
     version: '0.1.0',
     ...more,

@@ -16,6 +16,8 @@ export interface ModelCardFields {
   method: { title: string; reference: { label: string; url: string } };
   /** License of every input, where all have the same. */
   license?: string;
+  /** Of the models that were merged. */
+  of: 'LoRA adapters' | 'language models';
   /** An adapter for PEFT, or else a model. */
   library: 'transformers' | 'peft';
   /** Version of Amalgam. */
@@ -42,7 +44,7 @@ ${front}---
 
 # ${markdownText(fields.title)}
 
-A merge of ${library === 'peft' ? 'LoRA adapters' : 'language models'}, made with Amalgam ${markdownText(fields.version)} by ${markdownText(method.title)}
+A merge of ${fields.of}, made with Amalgam ${markdownText(fields.version)} by ${markdownText(method.title)}
 (${link(markdownText(method.reference.label), method.reference.url)}).
 
 ## Models

@@ -1,5 +1,8 @@
 /** `adapter_config.json` of a LoRA that is written, in PEFT's own terms (its `tuners/lora/config.py`). */
 
+/** Its weights beside it. */
+export const ADAPTER_WEIGHTS = 'adapter_model.safetensors';
+
 interface PeftConfigFields {
   /** Name of the base, and its commit where it is on the Hub. */
   base: string;

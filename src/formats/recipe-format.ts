@@ -53,6 +53,7 @@ function formatOne(recipe: Omit<Recipe, 'stages'>): string {
       output: amalgam.output,
       combination: amalgam.combination,
       rank: amalgam.rank,
+      energy: amalgam.energy,
       gguf: amalgam.gguf,
       gguf_only: amalgam.ggufOnly,
       imatrix: amalgam.imatrix,

@@ -92,12 +92,16 @@ test('the name of a stage is no model: it is neither looked up nor renamed', () 
 });
 
 test('LoRAs that become a LoRA are read without their base, unless its config is needed', () => {
-  const read = (more: string) =>
+  const read = (more: string, last = 'b+y') =>
     repositoriesRead(
       parseRecipe(
-        `merge_method: task_arithmetic\nbase_model: b\nmodels: [{model: b+x}, {model: y}]\namalgam: {output: adapter${more}}\n`,
+        `merge_method: task_arithmetic\nbase_model: b\nmodels: [{model: b+x}, {model: ${last}}]\namalgam: {output: adapter${more}}\n`,
       ).recipe!,
     );
   expect(read('')).toEqual(['x', 'y']);
   expect(read(', gguf: F16')).toEqual(['b', 'x', 'y']);
+  // what may be a whole model may have to be cut
+  expect(read('', 'y')).toEqual(['b', 'x', 'y']);
+  expect(read(', combination: cat', 'y')).toEqual(['x', 'y']);
+  expect(read(', combination: merged_svd')).toEqual(['b', 'x', 'y']);
 });

@@ -1,4 +1,5 @@
 /** The models a recipe names, its stages' included. The name of a stage is no model: it stands for that stage's output. */
+import { COMBINATIONS_OF } from './adapter-combination';
 import { formatModelRef, parseModelRef, type Recipe, type RepoRef } from './recipe';
 
 type OneRecipe = Omit<Recipe, 'stages'>;
@@ -27,13 +28,18 @@ export function recipeRepositories(recipe: Recipe): string[] {
 
 /**
  * The repositories of {@link recipeRepositories} that are read to write the output: of LoRAs that become a LoRA the adapters
- * alone, unless a GGUF file of it needs the config of their base, or they are run on it.
+ * alone, unless a GGUF file of it needs the config of their base, they are run on it, or the merge's change is cut.
  */
 export function repositoriesRead(recipe: Recipe): string[] {
-  const { output, gguf } = recipe.amalgam;
+  const { output, gguf, combination } = recipe.amalgam;
   const runs = recipe.mergeMethod === 'gram' && recipe.parameters.match !== 'changes';
-  if (output !== 'adapter' || gguf !== undefined || recipe.stages || runs) return recipeRepositories(recipe);
   const refs = (recipe.models ?? []).map(({ model }) => parseModelRef(model));
+  const isCut =
+    combination === 'merged_svd' ||
+    !Object.hasOwn(COMBINATIONS_OF, recipe.mergeMethod) ||
+    (combination === undefined && refs.some(({ adapter }) => !adapter));
+  const ofFactors = output === 'adapter' && gguf === undefined && !recipe.stages && !runs && !isCut;
+  if (!ofFactors) return recipeRepositories(recipe);
   return [...new Set(refs.map(({ model, adapter }) => formatModelRef({ model: adapter ?? model })))];
 }
 

@@ -222,6 +222,13 @@ export function readInteger(field: Field | undefined, least: number, most: numbe
   return complain(field!, `${field!.where} ${what}.`, 'Correct the number.');
 }
 
+/** A share above 0, at most 1. */
+export function readShare(field: Field | undefined): number | undefined {
+  const value = readNumber(field);
+  if (value === undefined || (typeof value === 'number' && value > 0 && value <= 1)) return value;
+  return complain(field!, `${field!.where} is not a number above 0, at most 1.`, 'Correct the number.');
+}
+
 /** One of a few words. */
 export function readChoice<const T extends string>(
   field: Field | undefined,

@@ -33,6 +33,7 @@ import {
   readModelRef,
   readNumber,
   readParameters,
+  readShare,
   readText,
 } from './recipe-yaml-nodes';
 import type { YamlData } from './yaml-text';
@@ -74,6 +75,7 @@ const EXTENSIONS: {
   output: (field) => readChoice(field, ['model', 'adapter']),
   combination: (field) => readChoice(field, COMBINATIONS),
   rank: (field) => readInteger(field, 1, 2 ** 16),
+  energy: readShare,
 };
 const EXTENSION_KEYS = [...Object.keys(EXTENSIONS).map(yamlKey), 'parameters', 'models'];
 const MAX_LAYERS = 100_000;

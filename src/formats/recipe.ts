@@ -128,12 +128,14 @@ export interface RecipeExtensions {
   include?: string[];
   /** Tensors that one of these patterns means keep the base's bytes, also where `include` names them. */
   exclude?: string[];
-  /** `adapter`: the contributors are LoRAs of one base, and so is the output; nothing of the base is read. */
+  /** `adapter`: the output is a LoRA of the base. */
   output?: 'model' | 'adapter';
-  /** How the LoRAs become one; by default the first of {@link COMBINATIONS_OF} the method. */
+  /** How it comes about; by default the first of {@link COMBINATIONS_OF} the method where all contributors are LoRAs, else `merged_svd`. */
   combination?: Combination;
-  /** Rank of an adapter that is cut from singular values. Default: the largest of the inputs. */
+  /** Rank of an adapter that is cut from singular values, the most of `merged_svd` by energy. Default: the largest of the inputs. */
   rank?: number;
+  /** Share of each module's ‖Δ‖² that `merged_svd` keeps. Default, where there is no rank either: 0.95. */
+  energy?: number;
   /** Also writes the result as GGUF, for llama.cpp and what is built on it. */
   gguf?: GgufType;
   /** Writes the GGUF file and no safetensors. */

@@ -4,6 +4,7 @@ import { AmalgamError, errorReport } from '../errors';
 import { type AdapterConfig, type ModulePattern, parseAdapterConfig } from '../formats/adapter-config';
 import { type AdapterPair, modulePaths, readAdapterTensors } from '../formats/adapter-tensors';
 import { displayName } from '../formats/names';
+import { ADAPTER_WEIGHTS } from '../formats/peft-config';
 import { counted } from '../formats/quantity';
 import type { StoredTensor } from '../formats/safetensors-header';
 import { SHARD_INDEX } from '../formats/shard-index';
@@ -52,7 +53,6 @@ export interface Adapter {
 }
 
 const CONFIG = 'adapter_config.json';
-const WEIGHTS = 'adapter_model.safetensors';
 /** The weights of an adapter of mlx_lm. */
 const MLX_WEIGHTS = 'adapters.safetensors';
 /** Most bytes of an adapter config: pattern tables of thousands of modules stay below 1 MB. */
@@ -63,7 +63,7 @@ export function isAdapterFolder(folder: ModelFolder): boolean {
   const has = (path: string) => findFile(folder, path) !== undefined;
   // a model beside the left-overs of an adapter is one
   if (!has(CONFIG) && (has('model.safetensors') || has(SHARD_INDEX))) return false;
-  if (has(WEIGHTS) || has('adapter_model.bin') || (has(CONFIG) && has(MLX_WEIGHTS))) return true;
+  if (has(ADAPTER_WEIGHTS) || has('adapter_model.bin') || (has(CONFIG) && has(MLX_WEIGHTS))) return true;
   return has(CONFIG) && !folder.files.some((file) => file.path.endsWith('.safetensors'));
 }
 
@@ -91,7 +91,7 @@ export async function openAdapter(
   const text = await readSmallText(configFile, path, MAX_CONFIG_BYTES, signal);
   const config = parseAdapterConfig(text, `${path}/${CONFIG}`);
   const method = methodOf(config);
-  const weightFile = findFile(folder, config.type === 'MLX' ? MLX_WEIGHTS : WEIGHTS);
+  const weightFile = findFile(folder, config.type === 'MLX' ? MLX_WEIGHTS : ADAPTER_WEIGHTS);
   if (!weightFile) throw noWeights(folder, path);
 
   const refs = new Map<StoredTensor, TensorRef>();
@@ -214,7 +214,7 @@ function noWeights(folder: ModelFolder, path: string): AmalgamError {
   }
   return new AmalgamError(
     'NotFound',
-    `${path} has a config of an adapter, but no ${WEIGHTS}.`,
+    `${path} has a config of an adapter, but no ${ADAPTER_WEIGHTS}.`,
     'Get the adapter again from its author, with its weights.',
   );
 }

@@ -3,7 +3,7 @@
 import type { Backend } from '../backend/backend';
 import { calibrationPhases } from '../calibration/calibration-context';
 import { calibrate } from '../calibration/job';
-import { type ErrorCode, errorReport } from '../errors';
+import { AmalgamError, type ErrorCode, errorReport } from '../errors';
 import { type CardResult, cardWithResults } from '../formats/card-results';
 import { isTreeHash, textSha256 } from '../formats/hashes';
 import { parseModelConfig } from '../formats/model-config';
@@ -117,6 +117,13 @@ export async function runMerge(
   watch?: ShardWatch,
 ): Promise<MergeReport> {
   requireClean(planned);
+  if (planned.cut) {
+    throw new AmalgamError(
+      'Usage',
+      'A merge that is cut to a LoRA cannot be a stage, or be verified by merging it again.',
+      'Merge with output: model, and extract the LoRA from the result.',
+    );
+  }
   const before = phases.seconds();
   phases.rest('opening');
   const { calibration } = planned;

@@ -18,13 +18,14 @@ import type { ShardWatch } from './verification-job';
 /** The plan of a recipe of opened models; of several stages only the last. */
 export async function planRecipe(recipe: Recipe, models: OpenModels): Promise<Plan> {
   const plan = await makePlan(recipe, (ref) => models.open(ref), methodById, await cachedBytes());
-  const { calibration } = plan;
-  const asks = calibration?.plan ?? plan;
-  if (!asksForCalibration(asks, methodById)) return plan;
+  // an adapter that is worked out by a merge of models has what that one has
+  const { calibration, cut } = plan;
+  const merge = (calibration ?? cut)?.plan ?? plan;
+  if (!asksForCalibration(merge, methodById)) return plan;
   const { withCalibrationProblems } = await import('../calibration/plan-problems');
-  const checked = await withCalibrationProblems(asks, models);
-  if (!calibration) return checked;
-  const known = new Set(asks.problems);
+  const checked = await withCalibrationProblems(merge, models);
+  if (!calibration && !cut) return checked;
+  const known = new Set(merge.problems);
   const problems = collectProblems();
   for (const problem of [...plan.problems, ...checked.problems.filter((one) => !known.has(one))])
     problems.add(problem);
@@ -32,7 +33,8 @@ export async function planRecipe(recipe: Recipe, models: OpenModels): Promise<Pl
     ...plan,
     problems: problems.list(),
     peakBytes: Math.max(plan.peakBytes, checked.peakBytes),
-    calibration: { ...calibration, plan: checked },
+    ...(calibration && { calibration: { ...calibration, plan: checked } }),
+    ...(cut && { cut: { ...cut, plan: checked } }),
   };
 }
 
@@ -56,7 +58,8 @@ const MADE = 'the merged LoRA';
 export async function planToRun(recipe: Recipe, models: OpenModels): Promise<Plan> {
   const plan = await planRecipe(recipe, models);
   if (recipe.amalgam.output !== 'adapter' || !isClean(plan)) return plan;
-  if (plan.calibration) return plan.calibration.plan;
+  const merge = plan.calibration ?? plan.cut;
+  if (merge) return merge.plan;
   const { baseRef, plannedAdapter } = await import('../merge/plan/adapter-output');
   const base = baseRef(recipe);
   if (!base) return plan;
@@ -87,28 +90,41 @@ export async function recipePlanReport(
   return stagedReport(await planStages(recipe, models, methodById, await cachedBytes()));
 }
 
-/** Merges a recipe with all its stages; `watch` gets what the shards of the result get. @throws AmalgamError as `runMerge` and `runStages` */
+/** Writes a plan whose change is cut to a LoRA. */
+export type CutToLora = (
+  plan: Plan & Required<Pick<Plan, 'cut'>>,
+  request: MergeRequest,
+  models: OpenModels,
+  signal: AbortSignal,
+  onProgress: (progress: Progress) => void,
+) => Promise<MergeReport>;
+
+/**
+ * Merges a recipe with all its stages.
+ * @param watch gets what the shards of the result get
+ * @param loadCut loads what cuts a change, where that may be asked for
+ * @throws AmalgamError as `runMerge` and `runStages`
+ */
 export async function mergeRecipe(
   request: MergeRequest,
   models: OpenModels,
   signal: AbortSignal,
   onProgress: (progress: Progress) => void,
   watch?: ShardWatch,
+  loadCut?: () => Promise<{ cutToLora: CutToLora }>,
 ): Promise<MergeReport> {
   if (request.recipe.stages) {
     const { runStages } = await import('./stages-job');
     return runStages(request, models, signal, onProgress, watch);
   }
+  const plan = await planToMerge(request.recipe, models);
+  const { cut } = plan;
+  if (cut && loadCut) {
+    const { cutToLora } = await loadCut();
+    return cutToLora({ ...plan, cut }, request, models, signal, onProgress);
+  }
   const { runMerge } = await import('./job');
-  const report = await runMerge(
-    await planToMerge(request.recipe, models),
-    request,
-    models,
-    signal,
-    onProgress,
-    undefined,
-    watch,
-  );
+  const report = await runMerge(plan, request, models, signal, onProgress, undefined, watch);
   if (!request.resume) return report;
   return (await import('./recommended-merge')).withTable(report, request);
 }

@@ -7,6 +7,7 @@ import type { BackendChoice, BackendKind } from './backend';
 import type { FindBestReport, FindBestRequest } from './find-best';
 import type { CalibrationReport } from './importance';
 import type { DestinationSpec, PhaseSeconds, Progress, TensorReport, WorkSeconds } from './job';
+import type { CutReport } from './lora';
 
 export interface MergeRequest {
   recipe: Recipe;
@@ -65,6 +66,8 @@ export interface MergeReport {
   tensors: TensorReport[];
   /** Report of calibration. Where λ was searched for, `recipe` has the value chosen. */
   ahead?: CalibrationReport;
+  /** Of a merge whose change was cut to a LoRA; `tensors` is empty then. */
+  lora?: CutReport;
   /** How the output is run elsewhere; reports of older versions have none. */
   use?: UseSnippet[];
   /** Of the recommended merge: what was tried, and which was best. */

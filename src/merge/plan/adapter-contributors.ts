@@ -1,5 +1,5 @@
 /** The LoRAs of a recipe whose output is one: how they are combined, opened, and whether they can be. */
-import { COMBINATIONS_OF, type Combination } from '../../formats/adapter-combination';
+import { COMBINATIONS_OF, type Combination, combinationsOf } from '../../formats/adapter-combination';
 import { canonicalRef, formatModelRef, parseModelRef, type Recipe } from '../../formats/recipe';
 import type { Adapter } from '../../inputs/adapter';
 import { nameSome, type Problems, thrownProblem } from '../../inputs/problems';
@@ -14,24 +14,37 @@ export interface AdapterContributor {
 
 export type Refuse = (message: string, remedy: string, tensors?: string[]) => void;
 
-/** The combination that a recipe names, or the first of its method. */
-export function combinationOf({ mergeMethod, amalgam }: Recipe, refuse: Refuse): Combination | undefined {
-  const known = COMBINATIONS_OF[mergeMethod];
-  if (!known) {
-    refuse(
-      `${mergeMethod} does not merge adapters into an adapter.`,
-      `Choose one of ${Object.keys(COMBINATIONS_OF).join(', ')}, or output: model.`,
-    );
-    return undefined;
-  }
-  const chosen = amalgam.combination ?? known[0]!;
+/** The combination that a recipe names; else the first of its method for LoRAs, and for all else the cut of the merge's change. */
+export async function combinationOf(
+  recipe: Recipe,
+  open: OpenByPath,
+  refuse: Refuse,
+): Promise<Combination | undefined> {
+  const { mergeMethod, amalgam } = recipe;
+  const known = combinationsOf(mergeMethod);
+  const chosen = amalgam.combination;
+  if (chosen === undefined) return (await areLoras(recipe, open)) ? known[0] : 'merged_svd';
   if (known.includes(chosen)) return chosen;
   const owner = Object.entries(COMBINATIONS_OF).find(([, all]) => all.includes(chosen))![0];
   refuse(
     `The combination ${chosen} belongs to ${owner}, not to ${mergeMethod}.`,
-    `Set merge_method: ${owner}.`,
+    `Set merge_method: ${owner}, or combination: merged_svd.`,
   );
   return undefined;
+}
+
+/** Whether the contributors are LoRAs; what cannot be opened counts, and is told of when it is. */
+async function areLoras({ models = [], baseModel }: Recipe, open: OpenByPath): Promise<boolean> {
+  for (const { model } of models) {
+    const ref = canonicalRef(model);
+    if (parseModelRef(ref).adapter || (baseModel !== undefined && ref === canonicalRef(baseModel))) continue;
+    try {
+      if ((await open(ref)).kind !== 'adapter') return false;
+    } catch (thrown) {
+      thrownProblem(thrown);
+    }
+  }
+  return true;
 }
 
 /** Opens the adapters alone, each once. */
@@ -54,7 +67,7 @@ export async function openContributors(
       else
         refuse(
           `${ref} is a whole model, and the output is to be an adapter.`,
-          'Take it out, or set output: model.',
+          'Take it out, or set combination: merged_svd.',
         );
     } catch (thrown) {
       problems.add(thrownProblem(thrown));
@@ -94,12 +107,15 @@ export function checkMergeable(
     (replaces.size > 0 ? 'modules_to_save' : undefined) ??
     (tokenRows.size > 0 ? 'trainable_token_indices' : undefined);
   if (what)
-    refuse(`${path} uses ${what}, which cannot be part of a merged adapter.`, 'Merge it with output: model.');
+    refuse(
+      `${path} uses ${what}, which cannot be part of a merged adapter.`,
+      'Set combination: merged_svd, or output: model.',
+    );
   const own = [...origins.keys()].filter((name) => !updates.has(name.replace(/\.weight$/, '')));
   if (own.length > 0) {
     refuse(
       `${path} replaces tensors of the base, which a merged adapter cannot.`,
-      'Merge it with output: model.',
+      'Set combination: merged_svd, or output: model.',
       own,
     );
   }

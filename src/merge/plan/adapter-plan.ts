@@ -34,6 +34,7 @@ import {
   type Refuse,
 } from './adapter-contributors';
 import { extrasOf, modulesOf, noteOrigins, openBase } from './adapter-output';
+import { planCut } from './cut-plan';
 import { planAdapterGguf, writtenExtras } from './gguf-plan';
 import { layerPosition, outsidePosition, resolveParameters } from './parameters';
 import type { Plan, ResolvedParameters, TensorPlan } from './plan';
@@ -61,7 +62,11 @@ export async function planAdapter(
 ): Promise<Partial<AdapterPlan>> {
   const refuse: Refuse = (message, remedy, tensors) =>
     problems.error('AdapterOutput', message, remedy, tensors);
-  const combination = combinationOf(recipe, refuse);
+  const combination = await combinationOf(recipe, open, refuse);
+  if (combination === 'merged_svd') {
+    const cut = await planCut(recipe, method, open, problems, refuse, planModels);
+    return cut ?? { problems: problems.list() };
+  }
   const contributors = combination ? await openContributors(recipe, open, refuse, problems) : [];
   if (recipe.mergeMethod === 'passthrough' && contributors.length > 1) {
     refuse('passthrough takes one LoRA as it is.', 'Choose task_arithmetic to merge several.');
@@ -214,21 +219,21 @@ function planTensors(
     if (isGram(combination) && whole.match === 'outputs') {
       refuse(
         'With match: outputs the merged change depends on the base, so it is not of the rank of the LoRAs.',
-        'Set match: inputs, or output: model.',
+        'Set match: inputs, or combination: merged_svd, which cuts it.',
         [module],
       );
     }
     if (solved && !parts.every(({ update }) => solved.has(update.a))) {
       refuse(
         'The base has no weight of its own for a module of the LoRAs: its head is the embedding.',
-        'Set match: changes, or output: model.',
+        'Set match: changes, or combination: merged_svd.',
         [module],
       );
     }
     if (solved && parts.some(({ values }) => densityOf(values) < 1)) {
       refuse(
         'A density below 1 trims changes to what is no longer a product of thin factors.',
-        'Set density: 1, or output: model.',
+        'Set density: 1, or combination: merged_svd, which cuts them.',
         [module],
       );
     }

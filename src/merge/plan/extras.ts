@@ -121,6 +121,9 @@ export function cardOf(
       content: {
         text: modelCard({
           title: library === 'peft' ? 'Merged adapter' : 'Merged model',
+          of: [...opened.values()].some(({ kind }) => kind === 'checkpoint')
+            ? 'language models'
+            : 'LoRA adapters',
           recipe: text,
           ...(recipe.baseModel === undefined ? {} : { base: recipe.baseModel }),
           models: refs.filter((ref) => ref !== recipe.baseModel),

@@ -8,6 +8,7 @@ import type { Recipe } from '../../formats/recipe';
 import type { GgufPlan } from '../../gguf/gguf-plan';
 import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import type { TensorRole } from '../../models/tensor-role';
+import type { RankChoice } from '../../reports/lora';
 import type { PlanProblem, TensorOutline, VocabularyInfo } from '../../reports/plan';
 import type { ShardPlan } from '../../write/shard-plan';
 import type { Prepared } from '../tensor/prepared';
@@ -55,6 +56,8 @@ export interface Plan {
    * calibration it is, and what takes the result before factors are read.
    */
   calibration?: { plan: Plan; take(prepared: Prepared): void };
+  /** Set where the change of the merge of models is cut to a LoRA of the base when it is written; `tensors` are then that merge's. */
+  cut?: { plan: Plan; base: string; rank: RankChoice; maxRank: number };
   /** Layers of the output. */
   layers: number;
   /** Who has which vocabulary, and what the output has. */

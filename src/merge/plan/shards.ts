@@ -1,3 +1,4 @@
+import { ADAPTER_WEIGHTS } from '../../formats/peft-config';
 import { DEFAULT_SHARD_BYTES } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-format';
 import { tensorBytes } from '../../formats/safetensors-header';
@@ -54,7 +55,6 @@ function shardName(index: number, count: number): string {
 }
 
 /** What PEFT calls the weights of an adapter. */
-const ADAPTER_WEIGHTS = 'adapter_model.safetensors';
 
 /**
  * The shards of a plan with everything known in their metadata: recipe, version and the sha256 of the inputs; none

@@ -1,9 +1,9 @@
 import { formatCount, formatReal, formatShape } from '../../formats/quantity';
+import type { ExtractedModule } from '../../reports/lora';
 import { SpectrumPlot } from '../../ui/charts/SpectrumPlot';
 import { Panel } from '../../ui/inspector/Inspector';
 import { Fact, Section } from '../../ui/parts/Section';
 import { useStudioState } from '../../ui/studio-context';
-import type { ExtractedModule } from './report';
 
 /** The panel beside the place: the selected module. */
 export function Detail() {

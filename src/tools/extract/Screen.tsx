@@ -7,15 +7,17 @@ import {
   formatParameters,
   formatReal,
 } from '../../formats/quantity';
+import type { ExtractedModule } from '../../reports/lora';
 import { optionsProblem } from '../../reports/option';
 import { Button } from '../../ui/parts/Button';
 import { type Cost, Costs } from '../../ui/parts/Costs';
+import { CutNotes } from '../../ui/parts/CutReport';
 import { ToolEnd } from '../../ui/parts/ErrorCard';
 import { Problem } from '../../ui/parts/Message';
 import { OpenModels, PairPicker, usePair } from '../../ui/parts/ModelSelect';
 import { OptionsForm } from '../../ui/parts/OptionsForm';
 import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
-import { FoldedList, Section, Sentences } from '../../ui/parts/Section';
+import { Section } from '../../ui/parts/Section';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
 import { nameColumn, numberColumn, type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
 import { whyNoTool } from '../../ui/state/job';
@@ -25,7 +27,7 @@ import { toggleSelected } from '../../ui/state/studio';
 import { beginTool, editTool, whyNotSaved } from '../../ui/state/tool-jobs';
 import { useStudio, useStudioState } from '../../ui/studio-context';
 import { extractOptions, rankOf } from './options';
-import type { ExtractedModule, ExtractLoraReport } from './report';
+import type { ExtractLoraReport } from './report';
 
 /** Two models: their difference as a LoRA. */
 export function Screen() {
@@ -107,7 +109,7 @@ function Result({ job }: { job: ToolJob<'extractLora'> }) {
       />
       <ToolEnd run={job} stopped="Stopped. Nothing was saved." nothing="NothingToExtract" />
       {report ? <Totals report={report} /> : null}
-      {report ? <Notes report={report} /> : null}
+      {report ? <CutNotes report={report} /> : null}
       {report ? <Modules modules={report.modules} /> : null}
       {saved ? (
         <Section title="Adapter">
@@ -131,27 +133,6 @@ function Totals({ report }: { report: ExtractLoraReport }) {
     ['Size', formatBytes(bytes), formatCounted(files.length, 'file')],
   ];
   return <Costs items={items} />;
-}
-
-/** Tensors outside the factors, with the reasons. */
-function Notes({ report: { saved, left, notes, merged } }: { report: ExtractLoraReport }) {
-  if (saved.length + left.length + notes.length + merged.failed.length === 0) return null;
-  return (
-    <Section title="Worth knowing">
-      <Sentences words={merged.failed.map(({ name, message }) => `${name}: ${message}`)} bad />
-      <Sentences words={notes} />
-      <div className="stack tight">
-        <FoldedList
-          title={`${formatCounted(saved.length, 'tensor')} carried whole`}
-          items={saved.map(({ name, bytes }) => `${name}, ${formatBytes(bytes)}`)}
-        />
-        <FoldedList
-          title={`${formatCounted(left.length, 'change')} not carried`}
-          items={left.map(({ name, why }) => `${name}: ${why}`)}
-        />
-      </div>
-    </Section>
-  );
 }
 
 const Modules = memo(function Modules({ modules }: { modules: readonly ExtractedModule[] }) {

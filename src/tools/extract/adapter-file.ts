@@ -1,6 +1,8 @@
 /** `adapter_model.safetensors` before it is written: factors in memory, whole tensors where they are stored. */
+
 import { type Dtype, type WeightDtype, weightBytes } from '../../formats/dtype';
 import { markdownText, nameCode } from '../../formats/model-card';
+import { ADAPTER_WEIGHTS } from '../../formats/peft-config';
 import { buildSafetensorsHeader, sortForFile } from '../../formats/safetensors-write';
 import { yamlText } from '../../formats/yaml-text';
 import type { ReadTensor } from '../../inputs/stored-tensor';
@@ -9,8 +11,6 @@ import type { ByteSource } from '../../sources/byte-source';
 import type { ShardPlan } from '../../write/shard-plan';
 import { count, real } from '../difference/findings';
 import type { ExtractLoraReport } from './report';
-
-export const ADAPTER_WEIGHTS = 'adapter_model.safetensors';
 
 export interface AdapterEntry {
   name: string;

@@ -1,6 +1,7 @@
 /** Refusals to extract an adapter, in words. */
 
 import { AmalgamError, errorReport } from '../../errors';
+import { ADAPTER_WEIGHTS } from '../../formats/peft-config';
 import { counted } from '../../formats/quantity';
 import { openAdapter } from '../../inputs/adapter';
 import type { Model } from '../../inputs/model';
@@ -13,7 +14,7 @@ import type { ModelFolder } from '../../sources/model-folder';
 import { bytesToCompare } from '../difference/compare-tensors';
 import { measurePair, visitPairs } from '../difference/pair-task';
 import { pairTensors, type TensorPairs } from '../difference/tensor-pairs';
-import { ADAPTER_WEIGHTS, type AdapterFile } from './adapter-file';
+import type { AdapterFile } from './adapter-file';
 import { type ChangedTensors, type ExtractOptions, targetOf } from './lora-modules';
 
 /** Options of an extraction that are checked before any weight is read. */

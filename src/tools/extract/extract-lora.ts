@@ -8,6 +8,7 @@ import type { ModelTensor } from '../../inputs/model';
 import { nameSome } from '../../inputs/problems';
 import { isPlain } from '../../merge/plan/untouched-tensors';
 import { AMALGAM_VERSION } from '../../merge/version';
+import type { RankChoice } from '../../reports/lora';
 import { hubCommit } from '../../sources/model-folder';
 import { bytesToCompare } from '../difference/compare-tensors';
 import { SPECTRUM_VALUES } from '../difference/decomposition';
@@ -37,7 +38,7 @@ import {
   targetOf,
 } from './lora-modules';
 import { ranksWithin } from './rank-choice';
-import type { ExtractLoraReport, RankChoice } from './report';
+import type { ExtractLoraReport } from './report';
 
 // The tensors of an adapter under PEFT's key names (its `save_and_load.py`), from what changed and the ranks chosen.
 

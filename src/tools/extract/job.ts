@@ -61,27 +61,37 @@ async function runExtractLora(
       },
       notes,
     );
-    const texts = [
-      { file: 'README.md', text: card },
-      { file: 'adapter_config.json', text: config },
-    ];
-    for (const { file: path, text } of texts) await writeWhole(destination, path, text);
-    const weights = await writeWeights(file, destination, read);
+    const files = await writeAdapter(
+      destination,
+      file,
+      { 'README.md': card, 'adapter_config.json': config },
+      read,
+    );
     await commitOutput(destination, {});
     meter.flush();
     return {
       ...report,
       seconds: (performance.now() - begin) / 1000,
       stages: meter.stages(),
-      files: [
-        weights,
-        ...texts.map(({ file: path, text }) => ({
-          file: path,
-          bytes: new TextEncoder().encode(text).length,
-        })),
-      ],
+      files,
     };
   });
+}
+
+/** Writes small files by their names, and the weights last. */
+export async function writeAdapter(
+  destination: Destination,
+  file: AdapterFile,
+  texts: Readonly<Record<string, string>>,
+  read: ReadTensor,
+): Promise<ExtractLoraReport['files'] & [WrittenShard, ...unknown[]]> {
+  const small = Object.entries(texts);
+  for (const [path, text] of small) await writeWhole(destination, path, text);
+  const weights = await writeWeights(file, destination, read);
+  return [
+    weights,
+    ...small.map(([path, text]) => ({ file: path, bytes: new TextEncoder().encode(text).length })),
+  ];
 }
 
 async function writeWeights(

@@ -10,13 +10,14 @@ import type { Svd } from '../../linalg/small-svd';
 import { memoryName } from '../../models/aliases';
 import { tensorKey } from '../../models/families';
 import { isBuffer, splitLayer, tensorRole } from '../../models/tensor-role';
+import type { RankChoice } from '../../reports/lora';
 import { decompose, decomposesExactly, SPECTRUM_VALUES } from '../difference/decomposition';
 import { deltaMatrix, measurePair, type OpenTensorPair, visitPairs } from '../difference/pair-task';
 import { readDelta } from '../difference/panel-products';
 import type { PairSums } from '../difference/tensor-difference';
 import { pairElements, type TensorPair } from '../difference/tensor-pairs';
 import { rankOf, wantedValues } from './rank-choice';
-import type { ExtractLoraRequest, RankChoice } from './report';
+import type { ExtractLoraRequest } from './report';
 
 export interface ExtractOptions {
   base: Model;

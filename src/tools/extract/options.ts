@@ -1,6 +1,7 @@
 /** Options of extracting a LoRA from the difference of two models. */
+
+import type { RankChoice } from '../../reports/lora';
 import type { Options, OptionValues } from '../../reports/option';
-import type { RankChoice } from './report';
 
 export const extractOptions = {
   rank: {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { parseCommand } from '../../cli/command';
+import { cutWords } from '../../reports/lora';
 import { rankOf } from './options';
 import type { ExtractLoraReport } from './report';
 import { extractText, verb } from './verb';
@@ -27,6 +28,7 @@ test('an extraction in words: size, error, worst module, what is left out', () =
   expect(plain(extractText(report, '/out')).split('\n')).toEqual([
     'Extracted 3 modules of rank 4 to 8, 1 tensor carried whole: 1.50 kB',
     'Merged back, 0.300 of the difference is left (largest single error 0.0625; worst module k_proj: 0.500)',
+    'At ranks 4 to 8 the LoRA keeps 91.0 % of the change (‖Δ‖²).',
     'not finite when merged: v, NaN.',
     'A note.',
     'not carried: b0.bias, no room (norm of the change 0.500)',
@@ -34,6 +36,19 @@ test('an extraction in words: size, error, worst module, what is left out', () =
     'and 2 more; README.md names them all',
     'Written in 2.0 s on cpu (typed arrays): /out',
   ]);
+});
+
+test.each([
+  [{ kind: 'rank', rank: 8 }, 'It leaves 65.0 % of the difference: this change is not of so low a rank.'],
+  [{ kind: 'energy', share: 0.9 }, 'It leaves 65.0 % of the difference: this change is not low-rank.'],
+] as const)('a poor result is called poor: %o', (rank, words) => {
+  const merged = { error: 0.65, relative: 0.01, maxError: 0.1, failed: [] };
+  const modules = [{ rank: 8 }] as ExtractLoraReport['modules'];
+  expect(cutWords({ rank, modules, merged }).map(plain)).toEqual([
+    'At rank 8 the LoRA keeps 57.7 % of the change (‖Δ‖²).',
+    words,
+  ]);
+  expect(cutWords({ rank, modules, merged: { ...merged, error: 0.45 } })).toHaveLength(1);
 });
 
 test('every way to choose ranks', () => {

@@ -1,6 +1,7 @@
 import { toolVerb } from '../../cli/tool-verb';
 import { displayName } from '../../formats/names';
 import { formatBytes, formatCounted, formatReal, formatSeconds } from '../../formats/quantity';
+import { cutWords } from '../../reports/lora';
 import { extractOptions, rankOf } from './options';
 import type { ExtractLoraReport } from './report';
 
@@ -22,6 +23,7 @@ export function extractText(report: ExtractLoraReport, folder: string): string {
   return [
     `Extracted ${formatCounted(modules.length, 'module')} of rank ${span(ranks)}${whole}: ${formatBytes(bytes)}`,
     `Merged back, ${formatReal(merged.error)} of the difference is left (largest single error ${formatReal(merged.maxError)}; worst module ${displayName(modules[worst]!.module)}: ${formatReal(errors[worst]!)})`,
+    ...cutWords(report),
     ...merged.failed.map(({ name, message }) => `not finite when merged: ${displayName(name)}, ${message}`),
     ...notes.map((note) => displayName(note, 2000)),
     ...leftOut.slice(0, MOST_LINES),

@@ -107,7 +107,7 @@ export function shownRuns(runs: readonly LayersRun[]): LayersRun[] {
 
 /** Are its tensors factors of a LoRA? Metrics of a weight change are meaningless for one factor alone. */
 export function writesFactors({ recipe }: LayersRun): boolean {
-  return recipe.amalgam.output === 'adapter';
+  return recipe.amalgam.output === 'adapter' && recipe.amalgam.combination !== 'merged_svd';
 }
 
 /** The run of the current recipe: being merged, merged now or on an earlier visit, or predicted. */

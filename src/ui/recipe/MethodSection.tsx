@@ -27,7 +27,7 @@ export function MethodSection() {
   const studio = useStudio();
   const method = useStudioState((s) => methodOf(s.recipe));
   const parameters = useStudioState((s) => s.recipe.parameters);
-  const combination = useStudioState((s) => outputCombination(s.recipe));
+  const combination = useStudioState((s) => outputCombination(s.recipe, s.models));
   const ends = useStudioState((s) => (hasCurve(s.recipe, methodOf(s.recipe)) ? s.recipe.gradientEnds : null));
   const edit = useCallback(
     (name: string, value: SettingValue) => editRecipe(studio, (r) => setParameter(r, name, value)),

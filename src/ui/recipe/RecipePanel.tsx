@@ -201,7 +201,7 @@ function ContributorsSection() {
   const baseRef = useStudioState((s) => s.recipe.base);
   const method = useStudioState((s) => methodOf(s.recipe));
   const chosen = useStudioState((s) => s.recipe.parameters);
-  const combination = useStudioState((s) => outputCombination(s.recipe));
+  const combination = useStudioState((s) => outputCombination(s.recipe, s.models));
   const opening = useStudioState(isOpening);
   const add = () => void perform(studio, ACTIONS.addContributor);
   const byRef = new Map(models.map((m) => [m.ref, m]));

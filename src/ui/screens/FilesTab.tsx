@@ -1,8 +1,9 @@
 import { lazy, Suspense, useEffect } from 'react';
-import { COMBINATIONS_OF, type Combination } from '../../formats/adapter-combination';
-import { formatBytes } from '../../formats/quantity';
+import { type Combination, combinationsOf } from '../../formats/adapter-combination';
+import { formatBytes, formatPercent } from '../../formats/quantity';
 import { bytesOf, contentOf, fileIn, folderIn } from '../../platform';
 import { CopyButton, TextBlock } from '../parts/CopyButton';
+import { CutNotes } from '../parts/CutReport';
 import { Problem } from '../parts/Message';
 import { NumberField } from '../parts/NumberField';
 import { SaveTo } from '../parts/SavedFiles';
@@ -41,6 +42,7 @@ export function FilesTab() {
       <PlanProblems />
       <div className="stack output-column output-files">
         <OutputFiles />
+        <CutLora />
         <UseIt />
         <div id="files-push">
           <Suspense>
@@ -102,16 +104,20 @@ const dtypes: readonly { value: OutDtype | ''; label: string }[] = [
 
 const labels: Partial<Record<Combination, string>> = {
   cat: 'cat: exact, ranks add up',
-  gram: 'gram: ranks add up',
+  gram: 'gram: exact, ranks add up',
   gram_svd: 'gram_svd: cut to a rank',
+  merged_svd: 'merged_svd: the change of the merge, cut',
 };
 
-/** Whether LoRAs become a model or a LoRA, and how. */
+const SHARES = [0.9, 0.95, 0.99];
+
+/** Whether the merge becomes a model or a LoRA, and how. */
 function AdapterForm() {
   const studio = useStudio();
   const recipe = useStudioState((s) => s.recipe);
-  const combination = combinationOf(recipe);
+  const combination = useStudioState((s) => combinationOf(s.recipe, s.models));
   const adapter = recipe.output === 'adapter';
+  const isCut = combination === 'merged_svd';
   return (
     <>
       <label className="labeled">
@@ -120,24 +126,40 @@ function AdapterForm() {
           value={recipe.output}
           options={[
             { value: 'model', label: 'a model' },
-            { value: 'adapter', label: 'a LoRA: all contributors are LoRAs of the base' },
+            { value: 'adapter', label: 'a LoRA of the base' },
           ]}
-          disabled={!combination && !adapter}
-          title={combination ? undefined : `${methodOf(recipe).title} does not merge LoRAs into a LoRA.`}
           onChange={(output) => editRecipe(studio, (r) => ({ ...r, output }))}
         />
       </label>
-      {adapter && combination ? (
+      {adapter ? (
         <label className="labeled">
           <span>Combination</span>
           <Select
             value={combination}
-            options={(COMBINATIONS_OF[recipe.method] ?? []).map((c) => ({ value: c, label: labels[c] ?? c }))}
+            options={combinationsOf(recipe.method).map((c) => ({ value: c, label: labels[c] ?? c }))}
             onChange={(chosen) => editRecipe(studio, (r) => ({ ...r, combination: chosen }))}
           />
         </label>
       ) : null}
-      {adapter && combination?.endsWith('svd') ? (
+      {adapter && isCut ? (
+        <label className="labeled">
+          <span>Keep</span>
+          <Select
+            value={String(recipe.energy)}
+            options={[
+              ...SHARES.map((share) => ({
+                value: String(share),
+                label: `${formatPercent(share)} of each change, rank 128 at most`,
+              })),
+              { value: 'null', label: 'what a rank keeps' },
+            ]}
+            onChange={(kept) =>
+              editRecipe(studio, (r) => ({ ...r, energy: kept === 'null' ? null : Number(kept) }))
+            }
+          />
+        </label>
+      ) : null}
+      {adapter && (isCut ? recipe.energy === null : combination.endsWith('svd')) ? (
         <div className="labeled">
           <span>Rank</span>
           <NumberField
@@ -208,6 +230,12 @@ function Form({ written }: { written: boolean }) {
       </div>
     </Section>
   );
+}
+
+/** What the LoRA of the finished merge keeps of its change. */
+function CutLora() {
+  const lora = useStudioState((s) => (currentRun(s)?.status === 'done' ? currentRun(s)?.report?.lora : null));
+  return lora ? <CutNotes report={lora} /> : null;
 }
 
 /** How the finished output is run elsewhere, each with its real names. */

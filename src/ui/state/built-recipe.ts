@@ -56,13 +56,16 @@ export function buildRecipe(recipe: RecipeState, models: readonly OpenModel[], m
   if (recipe.exclude.length > 0) amalgam.exclude = [...recipe.exclude];
   if (recipe.output === 'adapter') {
     amalgam.output = 'adapter';
-    const combination = combinationOf(recipe);
-    if (recipe.combination !== null && combination) amalgam.combination = combination;
-    if (combination?.endsWith('svd')) amalgam.rank = recipe.rank;
+    const combination = combinationOf(recipe, models);
+    if (recipe.combination !== null || combination === 'merged_svd') amalgam.combination = combination;
+    if (combination === 'merged_svd' && recipe.energy !== null) amalgam.energy = recipe.energy;
+    else if (combination.endsWith('svd')) amalgam.rank = recipe.rank;
   }
   return {
     mergeMethod: method.id,
-    ...(method.base !== 'none' && recipe.base !== null ? { baseModel: recipe.base } : {}),
+    ...((method.base !== 'none' || amalgam.combination === 'merged_svd') && recipe.base !== null
+      ? { baseModel: recipe.base }
+      : {}),
     models: recipe.contributors
       .filter((c) => c.enabled)
       .map((c) => ({

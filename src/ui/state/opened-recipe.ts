@@ -85,6 +85,7 @@ export function recipeState(written: Recipe, models: readonly ModelInfo[]): Reci
       output: recipe.amalgam.output ?? 'model',
       combination: recipe.amalgam.combination ?? null,
       rank: recipe.amalgam.rank ?? DEFAULT_RANK,
+      energy: recipe.amalgam.energy ?? (recipe.amalgam.rank === undefined ? 0.95 : null),
       shardBytes: recipe.amalgam.shardBytes ?? DEFAULT_SHARD_BYTES,
       gguf: recipe.amalgam.gguf ?? null,
       ggufOnly: recipe.amalgam.ggufOnly ?? false,

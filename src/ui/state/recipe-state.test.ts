@@ -3,6 +3,7 @@ import { methodById, methods } from '../../merge/methods/index';
 import {
   addContributor,
   CONTRIBUTOR_COLORS,
+  combinationOf,
   effectiveSpecs,
   emptyRecipe,
   hasCurve,
@@ -56,10 +57,15 @@ test('the form never shows a parameter without effect', () => {
 test('where LoRAs become a LoRA the form shows what their combination reads', () => {
   const ties = methods.find((m) => m.id === 'ties')!;
   const shown = (specs: typeof ties.parameters) =>
-    effectiveSpecs(specs, {}, outputCombination({ ...emptyRecipe, method: 'ties', output: 'adapter' }));
+    effectiveSpecs(specs, {}, outputCombination({ ...emptyRecipe, method: 'ties', output: 'adapter' }, []));
   expect(shown(ties.parameters).map(({ name }) => name)).toEqual(['lambda', 'majority_sign_method']);
   expect(shown(ties.modelParameters).map(({ name }) => name)).toEqual(['weight', 'density']);
-  expect(outputCombination(emptyRecipe)).toBeUndefined();
+  expect(outputCombination(emptyRecipe, [])).toBeUndefined();
+  const whole = { ...addContributor(emptyRecipe, 'tuned'), output: 'adapter' as const };
+  expect(combinationOf(whole, [{ ref: 'tuned', kind: 'adapter' }])).toBe('cat');
+  expect(combinationOf(whole, [{ ref: 'tuned', kind: 'checkpoint' }])).toBe('merged_svd');
+  expect(outputCombination(whole, [{ ref: 'tuned', kind: 'checkpoint' }])).toBeUndefined();
+  expect(combinationOf({ ...whole, method: 'slerp' }, [])).toBe('merged_svd');
   const gram = methodById.get('gram')!;
   const read = (match: string) => effectiveSpecs(gram.modelParameters, { match }, 'gram');
   expect(read('inputs').map(({ name }) => name)).toEqual(['density', 'calibration']);

@@ -2,7 +2,7 @@
  * The recipe as the studio edits it: plain, serializable data, and pure edits from one state to the next. It remembers more
  * than one recipe says (models switched off, settings of methods not in use), so that nothing typed is ever lost.
  */
-import { COMBINATIONS_OF, type Combination, parametersOf } from '../../formats/adapter-combination';
+import { type Combination, combinationsOf, parametersOf } from '../../formats/adapter-combination';
 import { ADAPTER_GGUF_TYPES, type GgufType } from '../../formats/gguf-type';
 import {
   DEFAULT_SHARD_BYTES,
@@ -11,6 +11,7 @@ import {
   type RecipeLevel,
 } from '../../formats/recipe';
 import type { MergeMethod, ParameterSpec } from '../../merge/method';
+import type { ModelInfo } from '../../reports/models';
 
 export type ModelOrigin =
   | { kind: 'sample' }
@@ -31,12 +32,14 @@ export interface RecipeState {
   parameters: Settings;
   /** Output dtype; null retains each tensor's own. */
   outDtype: OutDtype | null;
-  /** Whether the contributors, LoRAs of the base, become a model or a LoRA. */
+  /** Whether the merge becomes a model or a LoRA of the base. */
   output: 'model' | 'adapter';
-  /** How LoRAs become one; null takes the first that the method has. */
+  /** How it becomes one; null leaves it to what is merged. */
   combination: Combination | null;
   /** Rank of a LoRA that is cut from singular values. */
   rank: number;
+  /** Share of each change that a merge keeps as a LoRA; null: what the rank keeps. */
+  energy: number | null;
   /** Largest output shard in bytes. */
   shardBytes: number;
   /** Type of the GGUF file that is written too; null writes none. */
@@ -102,6 +105,7 @@ export const emptyRecipe: RecipeState = {
   output: 'model',
   combination: null,
   rank: DEFAULT_RANK,
+  energy: 0.95,
   shardBytes: DEFAULT_SHARD_BYTES,
   gguf: null,
   ggufOnly: false,
@@ -261,15 +265,25 @@ function freeColor(contributors: readonly ContributorState[]): number {
   return contributors.length % CONTRIBUTOR_COLORS;
 }
 
-/** How the LoRAs of this recipe become one, or undefined where the method merges none into one. */
-export function combinationOf({ method, combination }: RecipeState): Combination | undefined {
-  const known = COMBINATIONS_OF[method] ?? [];
-  return combination !== null && known.includes(combination) ? combination : known[0];
+/** How the models of this recipe become a LoRA: by their factors where all are LoRAs and the method can, or as a cut of the change. */
+export function combinationOf(
+  { method, combination, contributors }: RecipeState,
+  models: readonly Pick<ModelInfo, 'ref' | 'kind'>[],
+): Combination {
+  const known = combinationsOf(method);
+  if (combination !== null && known.includes(combination)) return combination;
+  const isWhole = ({ ref, enabled }: ContributorState) =>
+    enabled && models.some((m) => m.ref === ref && m.kind === 'checkpoint');
+  return contributors.some(isWhole) ? 'merged_svd' : known[0]!;
 }
 
-/** The same where a LoRA is the output. */
-export function outputCombination(recipe: RecipeState): Combination | undefined {
-  return recipe.output === 'adapter' ? combinationOf(recipe) : undefined;
+/** The same where a LoRA is the output and has factors of LoRAs. */
+export function outputCombination(
+  recipe: RecipeState,
+  models: readonly Pick<ModelInfo, 'ref' | 'kind'>[],
+): Combination | undefined {
+  const combination = combinationOf(recipe, models);
+  return recipe.output === 'adapter' && combination !== 'merged_svd' ? combination : undefined;
 }
 
 /** The type of its GGUF file; none where LoRAs become a LoRA, which has fewer types, and the one chosen is not among them. */

@@ -1,0 +1,84 @@
+/** The plan of a merge whose change is cut to a LoRA of the base: that of the merged model, and what is written in its place. */
+import { ADAPTER_WEIGHTS } from '../../formats/peft-config';
+import { formatModelRef, type Recipe } from '../../formats/recipe';
+import type { Problems } from '../../inputs/problems';
+import type { RankChoice } from '../../reports/lora';
+import type { MergeMethod } from '../method';
+import type { Refuse } from './adapter-contributors';
+import { baseRef } from './adapter-output';
+import { cardOf } from './extras';
+import type { Plan } from './plan';
+import type { OpenByPath } from './recipe-models';
+import { asModels } from './solved-factors';
+
+/** Share of the change that is kept where the recipe says nothing, and the most ranks that it takes. */
+const USUAL_ENERGY = 0.95;
+const MOST_RANK = 128;
+
+/** @throws AmalgamError `Canceled` only */
+export async function planCut(
+  recipe: Recipe,
+  method: MergeMethod,
+  open: OpenByPath,
+  problems: Problems,
+  refuse: Refuse,
+  planModels: (recipe: Recipe) => Promise<Plan>,
+): Promise<Omit<Plan, 'recipe'> | undefined> {
+  const named = baseRef(recipe);
+  const base = recipe.baseModel ?? (named && formatModelRef({ model: named }));
+  if (base === undefined) {
+    refuse('A LoRA is the change of a base, and the recipe names none.', 'Name it as base_model.');
+  }
+  if (recipe.slices) {
+    refuse(
+      'Slices make a model of other layers, which no LoRA leads to.',
+      'List whole models, or set output: model.',
+    );
+  }
+  if (recipe.amalgam.gguf !== undefined) {
+    refuse(
+      'The GGUF file of a LoRA is made of a finished one, and this one is cut while it is written.',
+      'Leave gguf out, and convert the result: amalgam merge base+DIR --adapter --gguf F16.',
+    );
+  }
+  if (base === undefined || problems.hasErrors()) return undefined;
+  const { baseModel, ...rest } = recipe;
+  const plan = await planModels(asModels(method.base === 'none' || baseModel === undefined ? rest : recipe));
+  for (const problem of plan.problems) problems.add(problem);
+  if (problems.hasErrors()) return undefined;
+  problems.note(
+    'CutWhenWritten',
+    'What is predicted, tried and measured here is the merge before its change is cut to a LoRA.',
+    'Open base+LoRA after the merge to measure what it keeps.',
+  );
+  const { rank, energy } = recipe.amalgam;
+  const choice: RankChoice =
+    rank !== undefined && energy === undefined
+      ? { kind: 'rank', rank }
+      : { kind: 'energy', share: energy ?? USUAL_ENERGY };
+  const maxRank = rank ?? MOST_RANK;
+  const bytes = mostBytes(plan, maxRank);
+  const { recipe: _, vocabulary: __, ...shared } = plan;
+  const opened = await open(base);
+  return {
+    ...shared,
+    problems: problems.list(),
+    shards: [{ file: ADAPTER_WEIGHTS, tensors: [], header: new Uint8Array(), byteLength: bytes }],
+    extras: [
+      { path: 'adapter_config.json', content: { text: '{}' } },
+      ...cardOf(recipe, method, new Map([[base, opened]]), 'peft', problems),
+    ],
+    bytesToWrite: bytes,
+    cut: { plan, base, rank: choice, maxRank },
+  };
+}
+
+/** Bytes of factors in F32 of all matrices that change, at this rank, and of all else that does. */
+function mostBytes({ tensors }: Plan, rank: number): number {
+  return tensors.reduce((sum, { copy, shape, elements }) => {
+    if (copy) return sum;
+    const [rows = 1, cols = 1] = shape;
+    const factors = shape.length === 2 ? Math.min(rank, rows, cols) * (rows + cols) : elements;
+    return sum + 4 * factors;
+  }, 0);
+}
