@@ -12,8 +12,8 @@ import {
   type Sides,
 } from '../src/tools/difference/compare-models';
 import type { CompareOptions } from '../src/tools/difference/compare-tensors';
-import { type ExtractedLora, extractLora } from '../src/tools/extract/extract-lora';
-import type { ExtractOptions } from '../src/tools/extract/lora-modules';
+import { type ExtractedLora, extractLora } from '../src/tools/lora/extract-lora';
+import type { ExtractOptions } from '../src/tools/lora/lora-modules';
 import { diskFolder } from './disk-folder';
 
 /** Two models on this machine's disk, and how to read them: what the studio's worker does, in Node. */

@@ -278,7 +278,10 @@ async function work(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
   await show(page, 'Collapse');
   await page.getByRole('button', { name: 'Measure layers' }).click();
   await page.getByText(/^Layer \d of 6 goes/).waitFor();
-  await show(page, 'Extract LoRA');
+  await show(page, 'LoRA');
+  await page.getByRole('button', { name: 'Inspect', exact: true }).click();
+  await page.getByText('What a rank keeps').waitFor();
+  await page.getByRole('radio', { name: 'Two models' }).click();
   await page.getByRole('button', { name: 'Extract LoRA', exact: true }).click();
   await page.locator('.costs > div', { hasText: 'Error left' }).waitFor();
 }

@@ -44,7 +44,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     ' ',
   ),
   tools:
-    'formats reports sources models foreign backend linalg inputs write host merge forward evaluate calibration recipe'.split(
+    'formats reports sources models foreign backend linalg inputs adapters write host merge forward evaluate calibration recipe'.split(
       ' ',
     ),
   push: 'formats reports sources write host'.split(' '),

@@ -16,7 +16,7 @@ import { residual } from '../../src/tools/difference/delta.test.support';
 import { deltaMatrix, measurePair, openPair, openPairWorkspace } from '../../src/tools/difference/pair-task';
 import { readDelta } from '../../src/tools/difference/panel-products';
 import { pairTensors } from '../../src/tools/difference/tensor-pairs';
-import { ADAPTER, adapterFolder } from '../../src/tools/extract/checks';
+import { ADAPTER, adapterFolder } from '../../src/tools/lora/checks';
 import { extractInNode, sidesInNode } from '../compare-in-node';
 import { diskFolder } from '../disk-folder';
 import { readIds, readText, real } from './reference';

@@ -7,7 +7,7 @@ import { memoryFolder } from '../../src/inputs/memory-models.test.support';
 import { singularValues } from '../../src/linalg/small-svd';
 import type { ModelFolder } from '../../src/sources/model-folder';
 import { fakeStorage } from '../../src/store/opfs.test.fake';
-import { adapterFolder } from '../../src/tools/extract/checks';
+import { adapterFolder } from '../../src/tools/lora/checks';
 import { products } from '../adapter-output-cases';
 import { calibrateInNode, type NodeMerge, type NodeModels } from '../calibrate-in-node';
 import { extractInNode } from '../compare-in-node';

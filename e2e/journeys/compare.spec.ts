@@ -3,7 +3,7 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { ExtractLoraReport } from '../../src/tools/extract/report';
+import type { ExtractLoraReport } from '../../src/tools/lora/report';
 import { goldenFolder } from '../goldens';
 import { treeHashOfFile } from '../tree-hash';
 import { readSafetensors } from './merged-folder';

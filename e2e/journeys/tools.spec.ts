@@ -5,7 +5,7 @@ import type { Page } from '@playwright/test';
 import { readSafetensors } from './merged-folder';
 import { expect, openSample, seriousIssues, show, test } from './studio';
 
-async function open(page: Page, place: 'Difference' | 'Extract LoRA' | 'Collapse' | 'Convert') {
+async function open(page: Page, place: 'Difference' | 'LoRA' | 'Collapse' | 'Convert') {
   await openSample(page);
   await show(page, place);
 }
@@ -41,7 +41,8 @@ test('base and workshop are compared: chart, words, spectrum, files', async ({ p
 });
 
 test('the kitchen adapter is found again in what it makes of the base, at rank 8', async ({ page }) => {
-  await open(page, 'Extract LoRA');
+  await open(page, 'LoRA');
+  await page.getByRole('radio', { name: 'Two models' }).click();
   await page.getByRole('combobox', { name: 'Fine-tuned model' }).selectOption('samples/base+samples/kitchen');
   await page.getByRole('button', { name: 'Extract LoRA', exact: true }).click();
   const left = page.locator('.costs > div', { hasText: 'Error left' }).locator('strong');
@@ -59,6 +60,21 @@ test('the kitchen adapter is found again in what it makes of the base, at rank 8
   await page.getByRole('combobox', { name: 'Fine-tuned model' }).selectOption('samples/base');
   await page.getByRole('button', { name: 'Extract LoRA', exact: true }).click();
   await expect(page.getByText(/identical in all 56 tensors.*nothing to extract/)).toBeVisible();
+});
+
+test('one LoRA is inspected, cut to the rank that keeps 90 %, and written for MLX', async ({ page }) => {
+  await open(page, 'LoRA');
+  await page.getByRole('button', { name: 'Inspect', exact: true }).click();
+  await expect(page.getByText('LoRA, r 8, α 16')).toBeVisible();
+  await page.getByRole('button', { name: /^90.*rank 7$/ }).click();
+  await page.getByRole('combobox', { name: 'Format' }).selectOption('mlx');
+  await page.getByRole('button', { name: 'Write LoRA', exact: true }).click();
+  await expect(page.getByText(/^At rank 7 the LoRA keeps 9\d\.\d/)).toBeVisible();
+  const config = JSON.parse((await downloaded(page, 'adapter_config.json')).toString());
+  expect(config).toMatchObject({ fine_tune_type: 'lora', lora_parameters: { rank: 7, scale: 1 } });
+  const { tensors } = readSafetensors(await downloaded(page, 'adapters.safetensors'));
+  expect(tensors.get('model.layers.0.mlp.up_proj.lora_a')!.shape).toEqual([128, 7]);
+  await noSeriousFaults(page);
 });
 
 test('layers are measured, one is taken out, and the shallower model opens again', async ({ page }) => {

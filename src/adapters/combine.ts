@@ -153,7 +153,7 @@ function chances(seed: number, id: string, name: string): (i: number) => number 
  * Σ wᵢ sᵢ BᵢAᵢ without the product: QR of the stacked B and of the stacked Aᵀ, and the singular values of the small matrix
  * between. Where the ranks add up to more than a side, the product is no larger than the factors.
  */
-async function factoredSvd(loras: readonly LoraFactors[]): Promise<Svd> {
+export async function factoredSvd(loras: readonly LoraFactors[]): Promise<Svd> {
   const { a, b, rank } = stacked(loras);
   const left = transposed({ rows: rank, cols: b.length / rank, data: Float64Array.from(b) });
   const right = { rows: a.length / rank, cols: rank, data: Float64Array.from(a) };

@@ -73,7 +73,7 @@ describe('parseCommand', () => {
     [[], 'The command is missing'],
     [
       ['levitate', 'm'],
-      'There is no command levitate. Commands: plan, merge, verify, evaluate, generate, chat, compare, extract-lora, collapse',
+      'There is no command levitate. Commands: plan, merge, verify, evaluate, generate, chat, compare, lora, extract-lora, collapse',
     ],
     [['plan'], 'plan needs <recipe.yml>.'],
     [['plan', 'a.yml', 'b.yml'], 'b.yml is too much'],

@@ -30,13 +30,15 @@ interface ToolVerb<S extends Options, F, R extends object> {
   name: string;
   /** Positional arguments, each as the usage names it. */
   subjects: readonly string[];
+  /** The last of them can be several. */
+  several?: true;
   /** Description for `--help`, in sentences. */
   about: string;
   options: S;
   /** Whether it writes a folder; absent: always. */
   writes?(options: OptionValues<S>): boolean;
   /** @throws Usage for options that exclude each other */
-  check?(typed: Typed<S>): void;
+  check?(typed: Typed<S> & { subjects: readonly string[] }): void;
   read(options: OptionValues<S>, workingFolder: string): Promise<F>;
   run(
     calls: WorkerCalls,
@@ -61,9 +63,10 @@ export function toolVerb<const S extends Options, F, R extends object>(tool: Too
   return defineVerb<Options>({
     ...{ name, subjects, about },
     options: { out: tool.writes ? out : outOption.out, ...own, ...runOptions },
+    ...(tool.several && { several: true }),
     check(command) {
       const { where, ...typed } = typedBy(command);
-      tool.check?.(typed);
+      tool.check?.({ ...typed, subjects: command.subjects });
       if (tool.writes?.(typed.options) && !where.out) {
         throw usage(`${name} needs ${flagUsage('out', outOption.out)}.`);
       }

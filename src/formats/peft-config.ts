@@ -3,7 +3,7 @@
 /** Its weights beside it. */
 export const ADAPTER_WEIGHTS = 'adapter_model.safetensors';
 
-interface PeftConfigFields {
+export interface PeftConfigFields {
   /** Name of the base, and its commit where it is on the Hub. */
   base: string;
   revision?: string;

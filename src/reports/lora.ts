@@ -43,9 +43,9 @@ export interface CutReport {
   merged: {
     /** ‖finetuned − merged‖ / ‖Δ‖ */
     error: number;
-    /** ‖finetuned − merged‖ / ‖finetuned‖ */
-    relative: number;
-    maxError: number;
+    /** ‖finetuned − merged‖ / ‖finetuned‖; null where nothing was merged. */
+    relative: number | null;
+    maxError: number | null;
     /** Tensors whose merge is not finite, which count in none of these. */
     failed: { name: string; message: string }[];
   };
@@ -73,4 +73,62 @@ export function cutWords({
       ? 'this change is not of so low a rank'
       : 'this change is not low-rank';
   return [kept, `It leaves ${formatPercent(error)} of the difference: ${why}.`];
+}
+
+// ---------------------------------------------------------------- what a change is made of, before a rank is chosen
+
+export interface MeasuredModule {
+  module: string;
+  kind: 'linear' | 'embedding';
+  /** [outputs, inputs] of a LoRA, else the shape as it is stored. */
+  shape: number[];
+  /** Rank and scale as a LoRA has them; null where the change is a difference. */
+  rank: number | null;
+  scale: number | null;
+  /** ‖Δ‖² */
+  squares: number;
+  /** Singular values, descending: all of a LoRA, else as many as were looked for. */
+  values: number[];
+}
+
+/** Shares of the change that a rank is looked for that keeps them. */
+export const SHARES = [0.9, 0.95, 0.99] as const;
+
+/** Share of Σ‖Δ‖² that one rank for all modules keeps, from rank 1 on. */
+export function keptByRank(modules: readonly Pick<MeasuredModule, 'squares' | 'values'>[]): number[] {
+  const most = modules.reduce((length, { values }) => Math.max(length, values.length), 0);
+  const all = modules.reduce((sum, { squares }) => sum + squares, 0);
+  const gains = new Array<number>(most).fill(0);
+  for (const { values } of modules) for (const [i, s] of values.entries()) gains[i]! += s * s;
+  let kept = 0;
+  return gains.map((gain) => {
+    kept += gain;
+    return all > 0 ? Math.min(1, kept / all) : 1;
+  });
+}
+
+/** The least rank for all modules that keeps a share; undefined where none that was looked at does. */
+export function rankKeeping(kept: readonly number[], share: number): number | undefined {
+  // sums in f32 leave the last digits open
+  const at = kept.findIndex((one) => one >= share * (1 - 1e-6));
+  return at < 0 ? undefined : at + 1;
+}
+
+/** The ranks that keep 90, 95 and 99 %, and, where even the largest keeps little, what it means. */
+export function curveWords(modules: readonly MeasuredModule[]): string[] {
+  const kept = keptByRank(modules);
+  const found = SHARES.flatMap((share) => {
+    const rank = rankKeeping(kept, share);
+    return rank === undefined ? [] : [`rank ${rank} keeps ${formatPercent(share)}`];
+  });
+  const most = kept.at(-1) ?? 1;
+  const largest = `Rank ${kept.length}, the largest looked at, keeps ${formatPercent(most)} of the change`;
+  const words = found.length > 0 ? `${capital(found.join(', '))} of the change.` : `${largest}.`;
+  const left = Math.sqrt(1 - most);
+  if (left < POOR) return [words];
+  return [words, `It leaves ${formatPercent(left)} of the difference: this change is not low-rank.`];
+}
+
+function capital(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }

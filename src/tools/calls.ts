@@ -3,7 +3,7 @@ import type { ToolCall, ToolId } from '.';
 
 export const TOOL_CALLS: { readonly [Id in ToolId]: readonly ToolCall[] } = {
   difference: ['compare'],
-  extract: ['extractLora'],
+  lora: ['measureLora', 'reshapeLora', 'extractLora'],
   collapse: ['measureLayers', 'collapse'],
   convert: ['convert'],
 };

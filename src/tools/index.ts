@@ -10,7 +10,7 @@ import { defaultsOf, type Options, type OptionValues } from '../reports/option';
 import { collapseOptions } from './collapse/options';
 import { convertOptions } from './convert/options';
 import { compareOptions } from './difference/options';
-import { extractOptions } from './extract/options';
+import { loraOptions } from './lora/options';
 
 export interface JobWords {
   title: string;
@@ -52,11 +52,15 @@ export const TOOLS = [
       compare: { title: 'Measuring difference', busy: 'The difference of two models is being measured.' },
     },
   }),
-  tool<typeof import('./extract/job').jobs>()({
-    id: 'extract',
-    text: 'Extract LoRA',
-    options: extractOptions,
-    jobs: { extractLora: { title: 'Extracting', busy: 'A LoRA is being extracted.' } },
+  tool<typeof import('./lora/job').jobs>()({
+    id: 'lora',
+    text: 'LoRA',
+    options: loraOptions,
+    jobs: {
+      measureLora: { title: 'Measuring LoRA', busy: 'A LoRA is being measured.' },
+      reshapeLora: { title: 'Writing LoRA', busy: 'A LoRA is being written.' },
+      extractLora: { title: 'Extracting', busy: 'A LoRA is being extracted.' },
+    },
   }),
   tool<typeof import('./collapse/job').jobs>()({
     id: 'collapse',

@@ -12,7 +12,7 @@ afterEach(closeStudio);
 
 /** Opens the studio at one of its tools, with a fake worker. */
 async function open(
-  place: 'Difference' | 'Extract LoRA' | 'Collapse',
+  place: 'Difference' | 'LoRA' | 'Collapse',
   options: FixtureOptions = {},
   change: Partial<StudioWorker> = {},
 ) {
@@ -137,7 +137,8 @@ test('identical models: nothing to do, in words', async () => {
 
 test('a LoRA is extracted by rank, energy or size; its error and modules are shown', async () => {
   const extractLora = vi.spyOn(fixtureWorker(), 'extractLora');
-  const studio = await open('Extract LoRA', {}, { extractLora });
+  const studio = await open('LoRA', {}, { extractLora });
+  await page.getByRole('radio', { name: 'Two models' }).click();
   await page.getByLabelText('Fine-tuned model').selectOptions('samples/base+samples/kitchen');
   await button('Extract LoRA').click();
   await idle(studio);
@@ -170,6 +171,40 @@ test('a LoRA is extracted by rank, energy or size; its error and modules are sho
     rank: { kind: 'energy', share: 0.9 },
     include: ['q_proj', 'v_proj'],
   });
+});
+
+test('one LoRA is inspected, and written at the rank that keeps what is wanted', async () => {
+  const [measureLora, reshapeLora] = [
+    vi.spyOn(fixtureWorker(), 'measureLora'),
+    vi.spyOn(fixtureWorker(), 'reshapeLora'),
+  ];
+  const studio = await open('LoRA', {}, { measureLora, reshapeLora });
+  await page.getByLabelText('LoRA', { exact: true }).selectOptions('harbour');
+  await button('Inspect').click();
+  await idle(studio);
+  expect(measureLora.mock.calls[0]?.[0]).toMatchObject({ lora: 'samples/base+samples/harbour' });
+  await expect.element(page.getByText('LoRA, r 4, α 8')).toBeVisible();
+  await expect
+    .element(page.getByRole('img', { name: /each rank keeps, of 4.ranks: Rank 2 keeps 90/ }))
+    .toBeVisible();
+  await button('Write LoRA').click();
+  await idle(studio);
+  expect(reshapeLora.mock.calls[0]?.[0]).toMatchObject({ rank: null, scale: 1, format: 'peft' });
+  await page.getByRole('button', { name: /^95.*rank 3$/ }).click();
+  await page.getByLabelText('Format').selectOptions('MLX');
+  await button('Write LoRA').click();
+  await idle(studio);
+  expect(reshapeLora.mock.calls[1]?.[0]).toMatchObject({
+    ...{ lora: 'samples/base+samples/harbour', rank: { kind: 'rank', rank: 3 }, format: 'mlx' },
+  });
+});
+
+test('several LoRAs are combined in Merge, which writes a LoRA then', async () => {
+  const studio = await open('LoRA');
+  await page.getByRole('radio', { name: 'Several LoRAs' }).click();
+  await button('Combine in Merge').click();
+  await expect.element(page.getByRole('combobox', { name: 'Output', exact: true })).toHaveValue('adapter');
+  expect(studio.store.getState().recipe.output).toBe('adapter');
 });
 
 test('choices that cannot be meant are refused before anything runs', async () => {

@@ -10,7 +10,7 @@ import type {
   LoraLikeness,
   TensorDifference,
 } from '../tools/difference/report';
-import type { ExtractLoraReport } from '../tools/extract/report';
+import type { ExtractLoraReport } from '../tools/lora/report';
 import type { WorkerCalls } from '../worker/calls';
 import { chance, planFor } from './worker-plan.test.fixture';
 import type { Step } from './worker-running.test.fixture';
@@ -69,6 +69,31 @@ export function pretendTools(tools: Tools) {
       }
       if (request.destination.kind === 'downloads') tools.keep(request.destination.name, 460_000);
       return extractReport(request, linears);
+    },
+    async measureLora(request) {
+      begin();
+      await step(0);
+      const base = 'lora' in request ? 'samples/base' : request.base;
+      const linears = tensorsOf(base, layers).filter((t) => t.shape.length === 2 && t.layer !== null);
+      return {
+        modules: linears.map((t) => ({
+          ...{ module: t.name.replace(/\.weight$/, ''), kind: 'linear', shape: t.shape, squares: 1.36 },
+          ...('lora' in request ? { rank: 4, scale: 2 } : { rank: null, scale: null }),
+          values: [1, 0.5, 0.3, 0.1],
+        })),
+        facts: 'lora' in request ? [{ label: 'Kind', value: 'LoRA, r 4, α 8' }] : [],
+        ...{ notes: [], ...FACTS, stages: STAGES },
+      };
+    },
+    async reshapeLora({ lora, rank, destination }) {
+      begin();
+      await step(0);
+      if (destination.kind === 'downloads') tools.keep(destination.name, 460_000);
+      const linears = tensorsOf('samples/base', layers).filter(
+        (t) => t.shape.length === 2 && t.layer !== null,
+      );
+      const asked = { base: lora, finetuned: lora, rank: rank ?? { kind: 'rank', rank: 8 } } as const;
+      return extractReport(asked, linears);
     },
     async effects({ recipe, without }) {
       begin();
@@ -223,7 +248,7 @@ function compareReport(
 }
 
 function extractReport(
-  { base, finetuned, rank }: Parameters<WorkerCalls['extractLora']>[0],
+  { base, finetuned, rank }: Pick<Parameters<WorkerCalls['extractLora']>[0], 'base' | 'finetuned' | 'rank'>,
   linears: readonly PlanTensor[],
 ): ExtractLoraReport {
   const modules = linears.map((t) => ({

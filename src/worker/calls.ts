@@ -215,7 +215,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       job.run(async (signal) =>
         withRunLock(request, onProgress, async (report) => {
           const { recommended } = request;
-          const loadCut = () => import('../tools/extract/merge-job');
+          const loadCut = () => import('../tools/lora/merge-job');
           if (!recommended) return mergeRecipe(request, models, signal, report, undefined, loadCut);
           const { runRecommended } = await import('../recipe/recommended-merge');
           return runRecommended({ ...request, recommended }, await bestHost(signal, report));

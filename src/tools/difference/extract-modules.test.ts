@@ -18,7 +18,7 @@ import {
   NORM,
   Q,
   settings,
-} from '../extract/extract.test.support';
+} from '../lora/extract.test.support';
 import { CONFIG, lowRankDelta, modelFolder, random, weightFile } from './compare.test.support';
 
 describe('modules', () => {

@@ -21,6 +21,8 @@ interface OptionsFormProps<S extends Options> {
   values: OptionValues<S>;
   /** The fields to draw; absent: all that the studio has. */
   names?: readonly (keyof S & string)[];
+  /** One of those that exclude each other has to be given here, if not everywhere. */
+  needed?: boolean;
   onChange(change: Partial<OptionValues<S>>): void;
 }
 
@@ -30,7 +32,8 @@ type Values = Readonly<Record<string, unknown>>;
 const NONE = '–';
 
 /** Options that exclude each other are one choice, with the field of the chosen one beside it. */
-export function OptionsForm<S extends Options>({ options, values, names, onChange }: OptionsFormProps<S>) {
+export function OptionsForm<S extends Options>(props: OptionsFormProps<S>) {
+  const { options, values, names, needed = false, onChange } = props;
   const shown = shownOptions(options, values).filter(([name]) => !names || names.includes(name));
   const edit = (change: Values) => onChange(change as Partial<OptionValues<S>>);
   const groups = new Set<string>();
@@ -46,7 +49,7 @@ export function OptionsForm<S extends Options>({ options, values, names, onChang
         if (groups.has(either)) return null;
         groups.add(either);
         const members = shown.filter(([, member]) => member.either === either);
-        return <Either key={name} label={either} members={members} values={values} edit={edit} />;
+        return <Either key={name} label={either} {...{ members, values, edit, needed }} />;
       })}
     </div>
   );
@@ -129,11 +132,12 @@ interface EitherProps {
   members: readonly [string, Option][];
   values: Values;
   edit(change: Values): void;
+  needed: boolean;
 }
 
-function Either({ label, members, values, edit }: EitherProps) {
+function Either({ label, members, values, edit, needed: isNeeded }: EitherProps) {
   const chosen = members.find(([name]) => values[name] !== undefined);
-  const needed = members.some(([, { needed }]) => needed);
+  const needed = isNeeded || members.some(([, { needed }]) => needed);
   const choices = members.map(([name]) => ({ value: name, label: capital(name) }));
   return (
     <>

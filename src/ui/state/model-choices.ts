@@ -35,6 +35,18 @@ export function modelChoices({ models, recipe }: ModelsState): ModelChoice[] {
   return choices;
 }
 
+/** Every LoRA, on its base where that is open. */
+export function loraChoices(state: ModelsState): { value: string; label: string }[] {
+  const onBase = modelChoices(state).filter(({ group }) => group === 'Adapters on their base');
+  return state.models.flatMap(({ ref, kind }) => {
+    if (kind !== 'adapter') return [];
+    const own = onBase.find(
+      (choice) => parseModelRef(choice.ref).adapter?.path === parseModelRef(ref).model.path,
+    );
+    return [{ value: own?.ref ?? ref, label: shortName(ref) }];
+  });
+}
+
 /** The model as chosen, else the recipe's base, else the first checkpoint there is. */
 export function chosenModel({ models, recipe }: ModelsState, chosen: string | null): string | null {
   const isOpen = (ref: string | null) => ref !== null && checkpointOf(models, ref) !== undefined;

@@ -19,8 +19,8 @@ import { commitOutput } from '../../write/output-commit';
 import { openSides } from '../difference/compare-models';
 import { weightFiles } from '../difference/compare-tensors';
 import { extractLora } from './extract-lora';
-import { writeAdapter } from './job';
 import { openMergedModel } from './merged-model';
+import { writeAdapter } from './write-adapter';
 
 const DTYPES = { float32: 'F32', float16: 'F16', bfloat16: 'BF16' } as const;
 

@@ -2,6 +2,7 @@
 
 import { AmalgamError } from '../../errors';
 import { isWeightDtype, weightBytes } from '../../formats/dtype';
+import { LORA_NAMINGS, type LoraNaming } from '../../formats/lora-naming';
 import { peftConfigText, taskOf } from '../../formats/peft-config';
 import { parseModelRef } from '../../formats/recipe';
 import type { ModelTensor } from '../../inputs/model';
@@ -24,6 +25,7 @@ import {
   inMemory,
 } from './adapter-file';
 import { checkExtraction, checkMerged, type MergeCheck, requireChange } from './checks';
+import { transposed } from './factors';
 import {
   type ChangedTensors,
   changedTensors,
@@ -31,7 +33,6 @@ import {
   encoded,
   type FactorModule,
   firstRanks,
-  firstRanksByOutput,
   hasBias,
   matrixModules,
   peftName,
@@ -44,26 +45,37 @@ import type { ExtractLoraReport } from './report';
 
 const PREFIX = 'base_model.model.';
 
-/** lora_A and lora_B of every module with a rank above 0. */
-function factorEntries(
-  modules: readonly FactorModule[],
+/** Both factors of every module with a rank above 0, in the order of a convention. */
+export function factorEntries(
+  modules: readonly Pick<FactorModule, 'module' | 'kind' | 'factors'>[],
   ranks: readonly number[],
-  { dtype }: ExtractOptions,
+  { dtype, naming = LORA_NAMINGS.peft }: Pick<ExtractOptions, 'dtype'> & { naming?: LoraNaming },
 ): AdapterEntry[] {
+  const most = Math.max(...ranks);
   return modules.flatMap(({ module, kind, factors }, i) => {
-    const rank = ranks[i]!;
-    if (rank === 0) return [];
-    const [nameA, nameB] =
-      kind === 'embedding' ? ['lora_embedding_A', 'lora_embedding_B'] : ['lora_A.weight', 'lora_B.weight'];
+    const own = ranks[i]!;
+    if (own === 0) return [];
+    const rank = naming.oneRank ? most : own;
+    const { a, b } = naming.factors(module, kind);
+    const { inputs, outputs } = factors;
     return [
-      inMemory(`${PREFIX}${module}.${nameA}`, dtype, [rank, factors.inputs], () =>
-        encoded(firstRanks(factors, rank), dtype),
-      ),
-      inMemory(`${PREFIX}${module}.${nameB}`, dtype, [factors.outputs, rank], () =>
-        encoded(firstRanksByOutput(factors, rank), dtype),
-      ),
+      inMemory(a.name, dtype, a.transposed ? [inputs, rank] : [rank, inputs], () => {
+        const rows = filledUp(firstRanks(factors, own), rank * inputs);
+        return encoded(a.transposed ? transposed(rows, inputs) : rows, dtype);
+      }),
+      inMemory(b.name, dtype, b.transposed ? [rank, outputs] : [outputs, rank], () => {
+        const rows = filledUp(factors.b.subarray(0, own * outputs), rank * outputs);
+        return encoded(b.transposed ? rows : transposed(rows, outputs), dtype);
+      }),
     ];
   });
+}
+
+function filledUp(values: Float32Array, length: number): Float32Array {
+  if (values.length === length) return values;
+  const out = new Float32Array(length);
+  out.set(values);
+  return out;
 }
 
 /**

@@ -2,8 +2,10 @@ import { expect, test } from 'vitest';
 import { parseCommand } from '../../cli/command';
 import { cutWords } from '../../reports/lora';
 import { rankOf } from './options';
-import type { ExtractLoraReport } from './report';
-import { extractText, verb } from './verb';
+import type { ExtractLoraReport, MeasureLoraReport } from './report';
+import { extractText, measuredText, others, verb } from './verb';
+
+const [extractLora] = others as [(typeof others)[0] & object];
 
 const plain = (text: string) => text.replace(/[\u00a0\u202f]/g, ' ');
 const module = (name: string, rank: number, error: number | null) => ({ module: name, rank, error });
@@ -53,7 +55,7 @@ test.each([
 
 test('every way to choose ranks', () => {
   const rank = (...args: string[]) =>
-    rankOf(verb.parse(['a', 'b', '--out', 'd', ...args]).options as Parameters<typeof rankOf>[0]);
+    rankOf(extractLora.parse(['a', 'b', '--out', 'd', ...args]).options as Parameters<typeof rankOf>[0]);
   expect(rank('--rank', '16')).toEqual({ kind: 'rank', rank: 16 });
   expect(rank('--energy', '0.95')).toEqual({ kind: 'energy', share: 0.95 });
   expect(rank('--cutoff', '1e-3')).toEqual({ kind: 'cutoff', ratio: 1e-3 });
@@ -75,11 +77,38 @@ test('modules, dtype and the rest', () => {
 
 test.each([
   [[], 'exactly one of --rank, --energy, --cutoff and --budget'],
-  [['--rank', '8', '--energy', '0.9'], 'exactly one of'],
+  [['--rank', '8', '--energy', '0.9'], 'at most one of'],
   [['--rank', '0'], '--rank is 0'],
   [['--budget', 'much'], '--budget is much'],
   [['--budget', '0.5'], '--budget is 0.5'],
   [['--rank', '1', '--embeddings', 'x'], 'one of save, lora, skip'],
 ])('%j is refused in words', (args, words) => {
-  expect(() => verb.parse(['a', 'b', '--out', 'd', ...args])).toThrow(words);
+  expect(() => extractLora.parse(['a', 'b', '--out', 'd', ...args])).toThrow(words);
+});
+
+test('one LoRA, or two models: what is typed for one is refused for the other', () => {
+  expect(verb.parse(['a']).options).toMatchObject({ scale: 1, format: 'peft', dtype: 'F32' });
+  expect(verb.parse(['a', '--out', 'd', '--scale', '0.5', '--format', 'mlx']).options).toMatchObject({
+    ...{ scale: 0.5, format: 'mlx' },
+  });
+  expect(verb.parse(['a', 'b']).subjects).toEqual(['a', 'b']);
+  expect(() => verb.parse(['a', 'b', '--out', 'd'])).toThrow(/exactly one of --rank/);
+  expect(() => verb.parse(['a', 'b', '--scale', '2'])).toThrow(/--scale is for one LoRA/);
+  expect(() => verb.parse(['a', 'b', 'c'])).toThrow(/one LoRA, or a base and a fine-tune/);
+});
+
+test('a measured LoRA in words: what it is, and the ranks of each module', () => {
+  const report = {
+    modules: [
+      { module: 'q', kind: 'linear', shape: [8, 4], rank: 4, scale: 2, squares: 10, values: [3, 1] },
+      { module: 'k', kind: 'linear', shape: [8, 4], rank: null, scale: null, squares: 4, values: [1] },
+    ],
+    facts: [{ label: 'Kind', value: 'LoRA, r 4, α 8' }],
+    notes: ['A note.'],
+  } as unknown as MeasureLoraReport;
+  const lines = plain(measuredText(report)).split('\n');
+  expect(lines[0]).toBe('Kind         LoRA, r 4, α 8');
+  expect(lines[3]).toMatch(/^q +8 × 4 +4 +2\.00 +3\.16 +1 \/ 2 \/ 2$/);
+  expect(lines[4]).toMatch(/^k +8 × 4 +2\.00 +>1 \/ >1 \/ >1$/);
+  expect(lines.at(-1)).toBe('A note.');
 });

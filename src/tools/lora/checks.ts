@@ -1,7 +1,6 @@
 /** Refusals to extract an adapter, in words. */
 
 import { AmalgamError, errorReport } from '../../errors';
-import { ADAPTER_WEIGHTS } from '../../formats/peft-config';
 import { counted } from '../../formats/quantity';
 import { openAdapter } from '../../inputs/adapter';
 import type { Model } from '../../inputs/model';
@@ -178,7 +177,7 @@ export function adapterFolder(file: AdapterFile, configText: string): ModelFolde
     origin: { kind: 'local' },
     files: [
       { path: 'adapter_config.json', byteLength: config.length, open: () => bufferSource(config) },
-      { path: ADAPTER_WEIGHTS, byteLength: file.source.byteLength, open: () => file.source },
+      { path: file.plan.file, byteLength: file.source.byteLength, open: () => file.source },
     ],
   };
 }

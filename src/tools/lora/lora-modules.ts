@@ -242,7 +242,10 @@ function isMatrix(base: Model, key: string): boolean {
   return base.tensors.get(key)?.shape.length === 2;
 }
 
-function isWanted(module: string, { include, exclude }: LoraSettings): boolean {
+export function isWanted(
+  module: string,
+  { include, exclude }: Pick<LoraSettings, 'include' | 'exclude'>,
+): boolean {
   const has = (parts: readonly string[]) => parts.some((part) => module.includes(part));
   return (include.length === 0 || has(include)) && !has(exclude);
 }
@@ -284,13 +287,6 @@ export function factorsOf({ s, u, v }: Svd, count: number, transposed: boolean):
 /** lora_A [rank, inputs]. */
 export function firstRanks({ a, inputs }: LoraFactors, rank: number): Float32Array {
   return a.subarray(0, rank * inputs);
-}
-
-/** lora_B [outputs, rank]. */
-export function firstRanksByOutput({ b, outputs }: LoraFactors, rank: number): Float32Array {
-  const out = new Float32Array(outputs * rank);
-  for (let i = 0; i < rank; i++) for (let o = 0; o < outputs; o++) out[o * rank + i] = b[i * outputs + o]!;
-  return out;
 }
 
 /** Values as they are stored. */

@@ -51,6 +51,7 @@ export function adapterFile(
   unordered: readonly AdapterEntry[],
   metadata: Readonly<Record<string, string>>,
   read: ReadTensor,
+  weights: string = ADAPTER_WEIGHTS,
 ): AdapterFile {
   const entries = sortForFile(unordered);
   const header = buildSafetensorsHeader(entries, metadata);
@@ -62,7 +63,7 @@ export function adapterFile(
     byteLength: bytes,
   }));
   return {
-    plan: { file: ADAPTER_WEIGHTS, tensors, header, byteLength },
+    plan: { file: weights, tensors, header, byteLength },
     entries,
     source: {
       byteLength,
@@ -120,7 +121,7 @@ export function adapterCard(
     `A LoRA adapter extracted from ${nameCode(finetuned)} on the base ${nameCode(base)}, made with Amalgam ${markdownText(report.version)}.`,
     '',
     `* ${count(modules.length, 'module')} with factors, ${rankWords}: smallest ${Math.min(...ranks)}, largest ${Math.max(...ranks)}, ${count(report.parameters, 'parameter')}`,
-    `* merged into the base it leaves ${real(merged.error)} of the difference (Frobenius norm; largest single error ${real(merged.maxError)})`,
+    `* merged into the base it leaves ${real(merged.error)} of the difference (Frobenius norm; largest single error ${real(merged.maxError ?? 0)})`,
     ...(saved.length > 0 ? [`* ${count(saved.length, 'tensor')} carried whole (modules\\_to\\_save)`] : []),
     ...(left.length > 0 ? [`* ${count(left.length, 'change')} not carried, see below`] : []),
     ...notes.map((note) => `* ${markdownText(note)}`),

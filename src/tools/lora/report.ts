@@ -1,7 +1,7 @@
 /** Requests and reports of extracting a LoRA: plain data for the worker boundary. */
 import type { BackendChoice, BackendKind } from '../../reports/backend';
 import type { DestinationSpec, WorkSeconds } from '../../reports/job';
-import type { CutReport, RankChoice } from '../../reports/lora';
+import type { CutReport, MeasuredModule, RankChoice } from '../../reports/lora';
 
 export interface ExtractLoraRequest {
   base: string;
@@ -34,4 +34,37 @@ export interface ExtractLoraReport extends CutReport {
   seconds: number;
   stages: WorkSeconds;
   files: { file: string; bytes: number; hash?: string }[];
+}
+
+/** One LoRA, or two models whose difference is looked at as one. */
+export type MeasureLoraRequest = { engine: BackendChoice } & (
+  | { lora: string }
+  | { base: string; finetuned: string; include?: string[]; exclude?: string[]; seed?: number }
+);
+
+export interface MeasureLoraReport {
+  modules: MeasuredModule[];
+  /** What the config of a LoRA says of it. */
+  facts: { label: string; value: string }[];
+  notes: string[];
+  engine: BackendKind;
+  adapter: string;
+  version: string;
+  seconds: number;
+  stages: WorkSeconds;
+}
+
+export interface ReshapeLoraRequest {
+  /** `adapter` or `base+adapter`. */
+  lora: string;
+  engine: BackendChoice;
+  destination: DestinationSpec;
+  /** Null leaves the factors as they are. */
+  rank: RankChoice | null;
+  maxRank: number;
+  include: string[];
+  exclude: string[];
+  scale: number;
+  format: 'peft' | 'mlx' | 'gguf';
+  dtype: 'F32' | 'F16' | 'BF16';
 }

@@ -8,21 +8,21 @@ export const extractOptions = {
     kind: 'integer',
     argument: 'R',
     help: 'The same rank for every module; the smaller side where that is less.',
-    ...{ min: 1, either: 'rank', needed: true, start: 8 },
+    ...{ min: 1, either: 'rank', start: 8 },
   },
   energy: {
     kind: 'number',
     argument: 'SHARE',
     help: 'The smallest rank of each module that holds this share of its ‖Δ‖².',
     label: 'share kept',
-    ...{ above: 0, max: 1, either: 'rank', needed: true, start: 0.95 },
+    ...{ above: 0, max: 1, either: 'rank', start: 0.95 },
   },
   cutoff: {
     kind: 'number',
     argument: 'RATIO',
     help: 'Singular values of each module down to this share of its largest.',
     label: 'at least σ₁ ×',
-    ...{ above: 0, below: 1, either: 'rank', needed: true, start: 0.01 },
+    ...{ above: 0, below: 1, either: 'rank', start: 0.01 },
   },
   budget: {
     kind: 'integer',
@@ -30,7 +30,7 @@ export const extractOptions = {
     unit: 'bytes',
     help: 'The ranks that capture most of the change in so many bytes (a number, or such as 20MB), over all modules together.',
     label: 'megabytes',
-    ...{ min: 1, either: 'rank', needed: true, start: 10_000_000 },
+    ...{ min: 1, either: 'rank', start: 10_000_000 },
   },
   maxRank: {
     kind: 'integer',
@@ -78,6 +78,38 @@ export const extractOptions = {
     default: 'F32',
   },
   seed: { kind: 'integer', help: 'Seed of the randomized decompositions.', default: 0, min: 0 },
+} as const satisfies Options;
+
+/** Options of the LoRA place: of one LoRA as well as of two models. */
+export const loraOptions = {
+  subject: {
+    kind: 'choice',
+    only: 'studio',
+    help: 'What the LoRA is made of.',
+    values: ['one', 'several', 'two'],
+    default: 'one',
+  },
+  resize: {
+    kind: 'boolean',
+    only: 'studio',
+    help: 'Other ranks than it has.',
+    label: 'change the ranks',
+    default: false,
+  },
+  ...extractOptions,
+  scale: {
+    kind: 'number',
+    help: 'Factor of the change of one LoRA.',
+    default: 1,
+  },
+  format: {
+    kind: 'choice',
+    help: 'What reads the LoRA: PEFT, mlx_lm, or llama.cpp (base+lora).',
+    label: 'format',
+    values: ['peft', 'mlx', 'gguf'],
+    labels: ['PEFT', 'MLX', 'GGUF for llama.cpp'],
+    default: 'peft',
+  },
 } as const satisfies Options;
 
 /** Choice of the rank of each module as given; null where it was not. */

@@ -1,0 +1,205 @@
+/** One LoRA looked at and written in another shape, against whole matrices. */
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { products } from '../../../e2e/adapter-output-cases';
+import { diskFolder, smallSample } from '../../../e2e/disk-folder';
+import { goldenFolder } from '../../../e2e/goldens';
+import { largestDifference, mergeInNode, readTensors } from '../../../e2e/merge-in-node';
+import { openModels } from '../../host/models';
+import { singularValues } from '../../linalg/small-svd';
+import { fileSource } from '../../sources/file-source';
+import type { ModelFolder } from '../../sources/model-folder';
+import { fakeStorage } from '../../store/opfs.test.fake';
+import { listOutputs, openOutputFile } from '../../write/finished-outputs';
+import { jobs } from './job';
+import type { ReshapeLoraRequest } from './report';
+
+const sample = (name: string) =>
+  smallSample(name, fileURLToPath(new URL(`../../../public/samples/${name}`, import.meta.url)), {
+    ...{ layers: 2, narrower: 4 },
+  });
+const signal = new AbortController().signal;
+
+async function opened(more: Record<string, ModelFolder> = {}) {
+  const folders: Record<string, ModelFolder> = { ...more };
+  for (const name of ['base', 'kitchen']) folders[name] = await sample(name);
+  const models = openModels(() => ({ url: 'https://hub.invalid' }));
+  for (const [name, folder] of Object.entries(folders)) await models.add(folder, name);
+  return { models, folders };
+}
+
+async function written(name: string): Promise<ModelFolder> {
+  const { files } = (await listOutputs()).find((output) => output.name === name)!;
+  const all = await Promise.all(
+    files.map(async ({ path, bytes }) => {
+      const file = await openOutputFile(name, path);
+      return { path, byteLength: bytes, open: () => fileSource(file, path) };
+    }),
+  );
+  return { path: name, origin: { kind: 'local' }, files: all };
+}
+
+async function bytesOf(folder: ModelFolder, path: string) {
+  const file = folder.files.find((one) => one.path === path)!;
+  return new Uint8Array(await file.open().read(0, file.byteLength));
+}
+
+let runs = 0;
+
+async function reshaped(change: Partial<ReshapeLoraRequest>, more: Record<string, ModelFolder> = {}) {
+  const name = `made ${++runs}`;
+  const { models, folders } = await opened(more);
+  const report = await jobs.reshapeLora(
+    {
+      ...{ lora: 'base+kitchen', engine: 'cpu', destination: { kind: 'downloads', name } },
+      ...{ rank: null, maxRank: 128, include: [], exclude: [], scale: 1, format: 'peft', dtype: 'F32' },
+      ...change,
+    },
+    models,
+    signal,
+    () => {},
+  );
+  return { report, folder: await written(name), folders };
+}
+
+const onBase = (lora: ModelFolder, folders: Record<string, ModelFolder>, weight = 1) =>
+  mergeInNode(
+    `merge_method: task_arithmetic\nbase_model: base\nmodels: [{model: base+lora, parameters: {weight: ${weight}}}]\ndtype: float32\n`,
+    '',
+    { ...folders, lora },
+  );
+
+/** B·A of every module of a PEFT folder. */
+async function changes(folder: ModelFolder) {
+  const config = JSON.parse(new TextDecoder().decode(await bytesOf(folder, 'adapter_config.json')));
+  return products(readTensors(await bytesOf(folder, 'adapter_model.safetensors'), folder.path), config);
+}
+
+const spectrum = (delta: Float64Array, outputs: number) =>
+  singularValues({ rows: delta.length / outputs, cols: outputs, data: delta.slice() });
+
+beforeEach(() => vi.stubGlobal('navigator', fakeStorage().navigator));
+
+describe('what a LoRA is made of', () => {
+  it('is known from its factors as from the product', async () => {
+    const { models, folders } = await opened();
+    const report = await jobs.measureLora({ lora: 'kitchen', engine: 'cpu' }, models, signal, () => {});
+    const whole = await changes(folders.kitchen!);
+    expect(report.modules.map(({ module }) => module).sort()).toEqual([...whole.keys()].sort());
+    for (const { module, shape, rank, values, squares } of report.modules) {
+      const delta = whole.get(module)!;
+      const wanted = spectrum(delta, shape[0]!);
+      expect(rank).toBe(8);
+      for (let i = 0; i < 8; i++) expect(values[i]! / wanted[i]!, module).toBeCloseTo(1, 5);
+      expect(squares / delta.reduce((sum, v) => sum + v * v, 0)).toBeCloseTo(1, 5);
+    }
+    expect(report.facts).toContainEqual({ label: 'Kind', value: 'LoRA, r 8, α 16' });
+  });
+
+  it('of two models is the same, where one is the other with it', async () => {
+    const { models } = await opened();
+    const request = { base: 'base', finetuned: 'base+kitchen', engine: 'cpu' } as const;
+    const pair = await jobs.measureLora(request, models, signal, () => {});
+    const lora = await jobs.measureLora({ lora: 'kitchen', engine: 'cpu' }, models, signal, () => {});
+    for (const { module, values } of lora.modules) {
+      const other = pair.modules.find((one) => one.module === module)!;
+      expect(other.rank).toBeNull();
+      for (const [i, s] of values.entries()) expect(other.values[i]! / s, module).toBeCloseTo(1, 3);
+    }
+  });
+});
+
+describe('one LoRA written again', () => {
+  it.each([1, 0.5, -2])('as it is, times %d', async (scale) => {
+    const { report, folder, folders } = await reshaped({ scale });
+    expect(report.merged.error).toBe(0);
+    const wanted = await onBase(folders.kitchen!, folders, scale);
+    const { tensors } = await onBase(folder, folders);
+    for (const [name, { values }] of wanted.tensors)
+      expect(largestDifference(tensors.get(name)!.values, values).relative, name).toBeLessThan(1e-6);
+  });
+
+  it.each([3, -3])('at rank 3 it is the best there is, scaled by %d', async (scale) => {
+    const { report, folder, folders } = await reshaped({ rank: { kind: 'rank', rank: 3 }, scale });
+    const [before, after] = [await changes(folders.kitchen!), await changes(folder)];
+    for (const { module, rank, shape, error } of report.modules) {
+      expect(rank).toBe(3);
+      const whole = before.get(module)!.map((v) => v * scale);
+      const rest = after.get(module)!.map((v, e) => v - whole[e]!);
+      const all = spectrum(whole, shape[0]!);
+      const squares = (values: Float64Array) => values.reduce((sum, v) => sum + v * v, 0);
+      const best = Math.sqrt(squares(all.slice(3)) / squares(all));
+      expect(Math.sqrt(squares(rest) / squares(whole)) / best, module).toBeCloseTo(1, 4);
+      expect(error! / best, module).toBeCloseTo(1, 4);
+    }
+  });
+
+  it('keeps the share of energy that is asked for, and no rank more', async () => {
+    const { report } = await reshaped({ rank: { kind: 'energy', share: 0.9 } });
+    for (const { error, rank, singularValues: values, normDelta } of report.modules) {
+      expect(error! ** 2).toBeLessThanOrEqual(0.1 + 1e-6);
+      const less = values.slice(0, rank - 1).reduce((sum, s) => sum + s * s, 0);
+      expect(less).toBeLessThan(0.9 * normDelta ** 2);
+    }
+  });
+
+  it('in so many bytes, of the modules that are asked for', async () => {
+    const budget = { kind: 'bytes', bytes: 4000 } as const;
+    const { report } = await reshaped({ rank: budget, include: ['mlp'], exclude: ['gate'] });
+    expect(report.modules.length + report.left.length).toBe(4);
+    expect([...report.modules.map((m) => m.module)].every((name) => /mlp\.(up|down)_proj$/.test(name))).toBe(
+      true,
+    );
+    expect(report.parameters * 4).toBeLessThanOrEqual(4000);
+    await expect(reshaped({ include: ['nothing'] })).rejects.toThrow(/None of the 14 modules/);
+  });
+
+  it('for MLX and back it is the same', async () => {
+    const mlx = await reshaped({ format: 'mlx', rank: { kind: 'energy', share: 0.9 } });
+    expect(mlx.folder.files.map(({ path }) => path)).toContain('adapters.safetensors');
+    const back = await reshaped({ lora: 'mlx' }, { mlx: { ...mlx.folder, path: 'mlx' } });
+    const peft = await reshaped({ rank: { kind: 'energy', share: 0.9 } });
+    const [ours, theirs] = [await changes(back.folder), await changes(peft.folder)];
+    for (const [module, delta] of theirs)
+      expect(
+        largestDifference(Float32Array.from(ours.get(module)!), Float32Array.from(delta)).relative,
+      ).toBeLessThan(1e-6);
+  });
+
+  it('an adapter of mlx_lm becomes one of PEFT that changes the base alike', async () => {
+    const root = goldenFolder('adapters');
+    const folders = {
+      base: await diskFolder('base', join(root, 'bases/llama')),
+      lora: await diskFolder('lora', join(root, 'v-mlx')),
+    };
+    const models = openModels(() => ({ url: 'https://hub.invalid' }));
+    for (const [name, folder] of Object.entries(folders)) await models.add(folder, name);
+    await jobs.reshapeLora(
+      {
+        ...{ lora: 'base+lora', engine: 'cpu', destination: { kind: 'downloads', name: 'made' }, rank: null },
+        ...{ maxRank: 128, include: [], exclude: [], scale: 1, format: 'peft', dtype: 'F32' },
+      },
+      models,
+      signal,
+      () => {},
+    );
+    const wanted = await onBase(folders.lora, folders);
+    const { tensors } = await onBase(await written('made'), folders);
+    for (const [name, { values }] of wanted.tensors)
+      expect(largestDifference(tensors.get(name)!.values, values).relative, name).toBeLessThan(1e-6);
+  });
+
+  it('for llama.cpp it is the file that a merge of it alone gives', async () => {
+    const { folder } = await reshaped({ format: 'gguf', dtype: 'F16' });
+    const file = folder.files.find(({ path }) => path.endsWith('.gguf'))!;
+    expect(new TextDecoder().decode((await bytesOf(folder, file.path)).slice(0, 4))).toBe('GGUF');
+    await expect(reshaped({ lora: 'kitchen', format: 'gguf' })).rejects.toThrow(/no base is named/);
+  });
+
+  it('what has no plain factors is refused by name, and a whole model too', async () => {
+    const dora = await diskFolder('dora', join(goldenFolder('adapters'), 'embed-dora'));
+    await expect(reshaped({ lora: 'dora' }, { dora })).rejects.toThrow(/uses DoRA/);
+    await expect(reshaped({ lora: 'base' })).rejects.toThrow(/whole model/);
+  });
+});

@@ -1,0 +1,231 @@
+/** One LoRA in another shape: of other ranks, scaled, of some of its modules, in another convention. */
+
+import { AmalgamError } from '../../errors';
+import { weightBytes } from '../../formats/dtype';
+import { ADAPTER_GGUF_TYPES } from '../../formats/gguf-type';
+import { LORA_NAMINGS } from '../../formats/lora-naming';
+import { counted } from '../../formats/quantity';
+import { formatModelRef, parseModelRef } from '../../formats/recipe';
+import { openBackend } from '../../host/backends';
+import type { OpenModels } from '../../host/models';
+import { progressMeter } from '../../host/progress-meter';
+import { withResources } from '../../host/resources';
+import { openForReading } from '../../host/weight-inputs';
+import { openAdapter } from '../../inputs/adapter';
+import type { Svd } from '../../linalg/small-svd';
+import { AMALGAM_VERSION } from '../../merge/version';
+import { mergeRecipe } from '../../recipe/recipe-jobs';
+import type { Progress } from '../../reports/job';
+import type { RankChoice } from '../../reports/lora';
+import { findFile } from '../../sources/model-folder';
+import { commitOutput } from '../../write/output-commit';
+import type { CompareProgress } from '../difference/report';
+import { adapterFile } from './adapter-file';
+import { ADAPTER, adapterFolder } from './checks';
+import { factorEntries } from './extract-lora';
+import { type LoraPart, measured, readPart, requireFactors, svdOf, transposed } from './factors';
+import { factorsOf, isWanted, type LoraFactors } from './lora-modules';
+import { openLora } from './measure';
+import { rankOf, ranksWithin } from './rank-choice';
+import type { ExtractLoraReport, ReshapeLoraRequest } from './report';
+import { writeAdapter } from './write-adapter';
+
+/** A module as it is going to be written. */
+interface Shaped {
+  part: LoraPart;
+  factors: LoraFactors;
+  rank: number;
+  /** Singular values before. */
+  values: Float64Array;
+  squares: number;
+}
+
+/** @throws AmalgamError `Usage`, `AdapterUnsupported`, `NothingToExtract`, and what sources, engine and destination throw */
+export async function runReshapeLora(
+  request: ReshapeLoraRequest,
+  models: OpenModels,
+  signal: AbortSignal,
+  onProgress: (progress: CompareProgress) => void,
+): Promise<ExtractLoraReport> {
+  const begin = performance.now();
+  const { lora: ref, rank: choice, scale, format, dtype } = request;
+  const lora = await openLora(ref, models);
+  requireFactors(lora);
+  const wanted = [...lora.updates].filter(([module]) => isWanted(module, request));
+  if (wanted.length === 0) {
+    throw new AmalgamError(
+      'NothingToExtract',
+      `None of the ${counted(lora.updates.size, 'module')} of ${ref} has such a path.`,
+      'Choose modules by a part of their path.',
+    );
+  }
+  return withResources(async ({ keep, output }) => {
+    const engine = keep(await openBackend(request.engine));
+    const meter = progressMeter<CompareProgress>(onProgress, () => engine);
+    const { path, weightFile, config } = lora;
+    const inputs = [{ folder: path, file: weightFile.path }];
+    const { read } = keep(await openForReading({ inputs }, models, meter, signal));
+    meter.begin('extracting', weightFile.byteLength, wanted.length);
+    const shaped: Shaped[] = [];
+    for (const update of wanted) {
+      const part = await readPart(lora, update, read);
+      shaped.push(shapedPart({ ...part, scale: part.scale * scale }, await svdOf(part), request));
+      meter.advance(weightFile.byteLength / wanted.length, part.module);
+      meter.finishTensor();
+    }
+    const ranks = ranksOf(shaped, request);
+    const kept = shaped.flatMap(({ part: { module } }, i) =>
+      ranks[i]! > 0 ? [{ module, rank: ranks[i]! }] : [],
+    );
+    const modules = shaped.map(({ part, factors }) => ({ module: part.module, kind: part.kind, factors }));
+    const naming = LORA_NAMINGS[format === 'mlx' ? 'mlx' : 'peft'];
+    const file = adapterFile(
+      factorEntries(modules, ranks, { dtype, naming }),
+      { amalgam_version: AMALGAM_VERSION },
+      read,
+      naming.weights,
+    );
+    const { model: base } = parseModelRef(ref);
+    const named = parseModelRef(ref).adapter ? formatModelRef({ model: base }) : undefined;
+    const text = naming.config({
+      base: config.baseModel ?? named ?? '',
+      ...(config.revision === undefined ? {} : { revision: config.revision }),
+      modules: kept,
+      saved: [],
+      loraBias: false,
+      fanInFanOut: config.fanInFanOut,
+      tied: config.ensureWeightTying,
+      task: config.taskType ?? null,
+    });
+    const report = reportOf(ref, shaped, ranks, request, choice);
+    const done = (files: ExtractLoraReport['files']): ExtractLoraReport => {
+      meter.flush();
+      const { kind, adapter } = engine;
+      const seconds = (performance.now() - begin) / 1000;
+      const parameters = kept.reduce((sum, { module, rank }) => {
+        const { inputs: across, outputs } = shaped.find(({ part }) => part.module === module)!.part;
+        return sum + rank * (across + outputs);
+      }, 0);
+      return {
+        ...{ ...report, parameters, engine: kind, adapter, version: AMALGAM_VERSION },
+        ...{ seconds, stages: meter.stages(), files },
+      };
+    };
+    if (format === 'gguf') {
+      return done(await asGguf(adapterFolder(file, text), named, request, models, signal, onProgress));
+    }
+    const destination = await output(request.destination);
+    const files = await writeAdapter(destination, file, { 'adapter_config.json': text }, read);
+    await commitOutput(destination, {});
+    return done(files);
+  });
+}
+
+/** Factors as they are where no rank is asked for, so that nothing is lost; else those of the leading singular values. */
+function shapedPart(part: LoraPart, svd: Svd, { rank: choice, maxRank, scale }: ReshapeLoraRequest): Shaped {
+  const { squares } = measured(part, svd);
+  const found = { part, values: svd.s.map((s) => s * Math.abs(scale)), squares: squares * scale ** 2 };
+  if (choice === null) {
+    const a = part.a.map((value) => value * part.scale);
+    const sides = { inputs: part.inputs, outputs: part.outputs };
+    return { ...found, rank: part.rank, factors: { a, b: transposed(part.b, part.rank), ...sides } };
+  }
+  const most = Math.min(svd.s.length, choice.kind === 'rank' ? choice.rank : maxRank);
+  const { rank } = rankOf(choice, svd.s, squares, Math.max(1, most));
+  const own = { ...svd, s: svd.s.map((s) => s * Math.abs(scale)) };
+  const factors = factorsOf(own, rank, false);
+  if (scale < 0) for (const [i, value] of factors.a.entries()) factors.a[i] = -value;
+  return { ...found, rank, factors };
+}
+
+function ranksOf(shaped: readonly Shaped[], { rank: choice, dtype }: ReshapeLoraRequest): number[] {
+  if (choice?.kind !== 'bytes') return shaped.map(({ rank }) => rank);
+  const modules = shaped.map(({ values, rank, part }) => ({
+    values: values.slice(0, rank),
+    bytesPerRank: (part.inputs + part.outputs) * weightBytes(dtype),
+  }));
+  const ranks = ranksWithin(choice.bytes, modules);
+  if (ranks.some((rank) => rank > 0)) return ranks;
+  throw new AmalgamError(
+    'LimitExceeded',
+    `${choice.bytes} bytes leave no room for factors.`,
+    'Allow more bytes, or choose fewer modules.',
+  );
+}
+
+function reportOf(
+  ref: string,
+  shaped: readonly Shaped[],
+  ranks: readonly number[],
+  { dtype }: ReshapeLoraRequest,
+  choice: RankChoice | null,
+): Pick<
+  ExtractLoraReport,
+  'base' | 'finetuned' | 'rank' | 'modules' | 'saved' | 'left' | 'merged' | 'notes'
+> {
+  let [all, lost] = [0, 0];
+  const modules = shaped.flatMap(({ part, values, squares }, i): ExtractLoraReport['modules'] => {
+    const rank = ranks[i]!;
+    const rest = choice === null ? 0 : values.slice(rank).reduce((sum, s) => sum + s * s, 0);
+    all += squares;
+    lost += rest;
+    if (rank === 0) return [];
+    return [
+      {
+        ...{ module: part.module, kind: part.kind, shape: [part.outputs, part.inputs], rank },
+        ...{ fullRank: part.rank, normDelta: Math.sqrt(squares), singularValues: [...values.slice(0, 64)] },
+        ...{ exact: true, error: squares > 0 ? Math.sqrt(rest / squares) : 0, maxError: null },
+      },
+    ];
+  });
+  const left = shaped.flatMap(({ part, squares }, i) =>
+    ranks[i] === 0
+      ? [{ name: part.module, normDelta: Math.sqrt(squares), why: 'the byte budget has no room for it' }]
+      : [],
+  );
+  return {
+    ...{ base: ref, finetuned: ref, modules, saved: [], left },
+    rank: choice ?? { kind: 'rank', rank: Math.max(...ranks) },
+    merged: { error: all > 0 ? Math.sqrt(lost / all) : 0, relative: null, maxError: null, failed: [] },
+    notes: dtype === 'F32' ? [] : [`Rounding to ${dtype} is not counted in the error.`],
+  };
+}
+
+/** Writes a LoRA that is in memory as a GGUF file, by the merge that takes it as it is. */
+async function asGguf(
+  folder: ReturnType<typeof adapterFolder>,
+  base: string | undefined,
+  { dtype, engine, destination }: ReshapeLoraRequest,
+  models: OpenModels,
+  signal: AbortSignal,
+  onProgress: (progress: CompareProgress) => void,
+): Promise<ExtractLoraReport['files']> {
+  if (base === undefined) {
+    throw new AmalgamError(
+      'Usage',
+      'The config of the base says what llama.cpp calls the modules, and no base is named.',
+      'Write the base in front of the LoRA: base+lora.',
+    );
+  }
+  const opened: OpenModels = {
+    ...models,
+    open: (path) => (path === ADAPTER ? openAdapter(folder, ADAPTER) : models.open(path)),
+    file: (of, path) => (of === ADAPTER ? { folder, file: findFile(folder, path)! } : models.file(of, path)),
+  };
+  const type = ADAPTER_GGUF_TYPES.find((one) => one === dtype)!;
+  const { shards } = await mergeRecipe(
+    {
+      recipe: {
+        mergeMethod: 'passthrough',
+        models: [{ model: `${base}+${ADAPTER}`, parameters: {} }],
+        parameters: {},
+        amalgam: { output: 'adapter', gguf: type, ggufOnly: true },
+      },
+      ...{ engine, destination },
+    },
+    opened,
+    signal,
+    (progress: Progress) => onProgress({ ...progress, phase: 'extracting', finished: [] }),
+  );
+  return shards;
+}

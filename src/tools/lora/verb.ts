@@ -1,0 +1,154 @@
+import { usage } from '../../cli/arguments';
+import { columns } from '../../cli/print';
+import { toolVerb } from '../../cli/tool-verb';
+import { displayName } from '../../formats/names';
+import { formatBytes, formatCounted, formatReal, formatSeconds, formatShape } from '../../formats/quantity';
+import type { BackendChoice } from '../../reports/backend';
+import type { DestinationSpec } from '../../reports/job';
+import { curveWords, cutWords, keptByRank, rankKeeping, SHARES } from '../../reports/lora';
+import type { OptionValues } from '../../reports/option';
+import type { WorkerCalls } from '../../worker/calls';
+import { extractOptions, loraOptions, rankOf } from './options';
+import type { ExtractLoraReport, MeasureLoraReport } from './report';
+
+/** The most of a list that goes to the terminal; the files have all of it. */
+const MOST_LINES = 12;
+
+/** Text of an extraction for the terminal: size, ranks, error, and the changes it leaves out. */
+export function extractText(report: ExtractLoraReport, folder: string): string {
+  const { modules, saved, left, merged, files, seconds, engine, adapter, notes } = report;
+  const ranks = modules.map(({ rank }) => rank);
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  const whole = saved.length > 0 ? `, ${formatCounted(saved.length, 'tensor')} carried whole` : '';
+  const errors = modules.map(({ error }) => error ?? 0);
+  const worst = errors.indexOf(Math.max(...errors));
+  const leftOut = left.map(
+    ({ name, normDelta, why }) =>
+      `not carried: ${displayName(name)}, ${why}${normDelta === null ? '' : ` (norm of the change ${formatReal(normDelta)})`}`,
+  );
+  return [
+    `${merged.maxError === null ? 'Wrote' : 'Extracted'} ${formatCounted(modules.length, 'module')} of rank ${span(ranks)}${whole}: ${formatBytes(bytes)}`,
+    ...(merged.maxError === null
+      ? []
+      : [
+          `Merged back, ${formatReal(merged.error)} of the difference is left (largest single error ${formatReal(merged.maxError)}; worst module ${displayName(modules[worst]!.module)}: ${formatReal(errors[worst]!)})`,
+        ]),
+    ...cutWords(report),
+    ...merged.failed.map(({ name, message }) => `not finite when merged: ${displayName(name)}, ${message}`),
+    ...notes.map((note) => displayName(note, 2000)),
+    ...leftOut.slice(0, MOST_LINES),
+    ...(leftOut.length > MOST_LINES
+      ? [`and ${leftOut.length - MOST_LINES} more; README.md names them all`]
+      : []),
+    `Written in ${formatSeconds(seconds)} on ${engine} (${displayName(adapter)}): ${folder}`,
+  ].join('\n');
+}
+
+function span(ranks: readonly number[]): string {
+  const least = Math.min(...ranks);
+  const most = Math.max(...ranks);
+  return least === most ? String(most) : `${least} to ${most}`;
+}
+
+const extractLora = toolVerb({
+  name: 'extract-lora',
+  subjects: ['base', 'finetuned'],
+  about:
+    'The difference as a LoRA adapter for PEFT. --energy keeps this share of each change, --cutoff singular values down to this share of the largest, --budget what captures most in so many bytes. --include and --exclude choose modules by a part of their path.',
+  options: extractOptions,
+  check: ({ options }) => requireRank(options),
+  read: async () => undefined,
+  run: (calls, asked, onProgress) => extract(calls, asked, onProgress),
+  print: extractText,
+});
+
+export const verb = toolVerb({
+  name: 'lora',
+  subjects: ['lora'],
+  several: true,
+  about:
+    'What a LoRA is made of: ranks, norms, scale, and the ranks that keep 90, 95 and 99 % of it; of a base and a fine-tune, the same of their difference. With --out it is written: one LoRA at other ranks, scaled, with some of its modules, for PEFT, MLX or llama.cpp; of two models as by extract-lora.',
+  options: loraOptions,
+  writes: () => false,
+  check({ options, given, subjects = [] }) {
+    if (subjects.length > 2) throw usage('lora takes one LoRA, or a base and a fine-tune.');
+    const isPair = subjects.length === 2;
+    if (isPair && given.has('out')) requireRank(options);
+    const odd = ['scale', 'format'].find((flag) => isPair && given.has(flag));
+    if (odd) throw usage(`--${odd} is for one LoRA.`);
+  },
+  read: async () => undefined,
+  async run(calls, asked, onProgress): Promise<MeasureLoraReport | ExtractLoraReport> {
+    const { models, engine, options, destination } = asked;
+    const [first, finetuned] = models as [string, string?];
+    const { maxRank, include, exclude, scale, format, dtype, seed } = options;
+    if (finetuned !== undefined) {
+      if (destination) return extract(calls, asked, onProgress);
+      return calls.measureLora({ base: first, finetuned, engine, include, exclude, seed }, onProgress);
+    }
+    if (!destination) return calls.measureLora({ lora: first, engine }, onProgress);
+    return calls.reshapeLora(
+      {
+        ...{ lora: first, engine, destination, rank: rankOf(options), maxRank },
+        ...{ include, exclude, scale, format, dtype },
+      },
+      onProgress,
+    );
+  },
+  print: (report, folder) => ('files' in report ? extractText(report, folder) : measuredText(report)),
+});
+
+/** Verbs of the tool besides. */
+export const others = [extractLora];
+
+interface Asked {
+  models: string[];
+  engine: BackendChoice;
+  options: OptionValues<typeof extractOptions>;
+  destination?: DestinationSpec;
+}
+
+function extract(
+  calls: Pick<WorkerCalls, 'extractLora'>,
+  { models, engine, options, destination }: Asked,
+  onProgress: Parameters<WorkerCalls['extractLora']>[1],
+): Promise<ExtractLoraReport> {
+  const [base, finetuned] = models as [string, string];
+  const { maxRank, include, exclude, embeddings, vectors, dtype, seed } = options;
+  return calls.extractLora(
+    {
+      ...{ base, finetuned, engine, destination: destination!, rank: rankOf(options)! },
+      ...{ maxRank, include, exclude, embeddings, vectors, dtype, seed },
+    },
+    onProgress,
+  );
+}
+
+function requireRank(options: OptionValues<typeof extractOptions>): void {
+  if (rankOf(options) === null)
+    throw usage('Ranks need exactly one of --rank, --energy, --cutoff and --budget.');
+}
+
+/** Text of a measured change for the terminal: what it is, module by module, and the ranks that keep most of it. */
+export function measuredText({ modules, facts, notes }: MeasureLoraReport): string {
+  const rows = modules.map(({ module, shape, rank, scale, squares, values }) => {
+    const kept = keptByRank([{ squares, values }]);
+    const ranks = SHARES.map((share) => rankKeeping(kept, share) ?? `>${values.length}`);
+    return [
+      displayName(module),
+      formatShape(shape),
+      rank === null ? '' : String(rank),
+      scale === null ? '' : formatReal(scale),
+      formatReal(Math.sqrt(squares)),
+      ranks.join(' / '),
+    ];
+  });
+  return [
+    ...facts.map(({ label, value }) => `${label.padEnd(12)} ${displayName(value, 200)}`),
+    '',
+    ...columns([['module', 'shape', 'rank', 'scale', '‖Δ‖', 'rank of 90 / 95 / 99 %'], ...rows]),
+    '',
+    ...curveWords(modules),
+    ...notes.map((note) => displayName(note, 2000)),
+  ].join('\n');
+}
