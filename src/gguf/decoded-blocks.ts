@@ -73,6 +73,9 @@ const q3k: DecodeBlock = (bytes, at, out, to) => {
   }
 };
 
+/** What the codes of four bits of a part stand for. */
+const [EVEN, ODD] = [new Float32Array(16), new Float32Array(16)];
+
 /** Eight scales and minima of six bits in twelve bytes; codes of four bits, 64 in 32 bytes, and the fifth bit in 32 bytes ahead. */
 function withMinima(bits: 4 | 5): DecodeBlock {
   const codes = 16 + (bits === 5 ? 32 : 0);
@@ -85,28 +88,43 @@ function withMinima(bits: 4 | 5): DecodeBlock {
       const d = fround(scale * (isFirst ? a & 63 : (c & 15) | ((a >> 6) << 4)));
       const m = fround(least * (isFirst ? b & 63 : (c >> 4) | ((b >> 6) << 4)));
       const from = at + codes + (part >> 1) * 32;
+      const begin = to + part * 32;
+      if (bits === 4) {
+        const table = part & 1 ? ODD : EVEN;
+        for (let code = 0; code < 16; code++) table[code] = fround(d * code) - m;
+        if (part & 1) bothHalves(bytes, from, out, begin - 32);
+        continue;
+      }
       const shift = (part & 1) * 4;
       for (let i = 0; i < 32; i++) {
-        let code = (bytes[from + i]! >> shift) & 15;
-        if (bits === 5) code |= ((bytes[at + 16 + i]! >> part) & 1) << 4;
-        out[to + part * 32 + i] = fround(d * code) - m;
+        const code = ((bytes[from + i]! >> shift) & 15) | (((bytes[at + 16 + i]! >> part) & 1) << 4);
+        out[begin + i] = fround(d * code) - m;
       }
     }
   };
 }
 
+function bothHalves(bytes: Uint8Array, from: number, out: Float32Array, to: number): void {
+  for (let i = 0; i < 32; i++) {
+    const byte = bytes[from + i]!;
+    out[to + i] = EVEN[byte & 15]!;
+    out[to + i + 32] = ODD[byte >> 4]!;
+  }
+}
+
 /** Sixteen scales of eight bits; codes of four bits and of two above them, 32 above their value. */
 const q6k: DecodeBlock = (bytes, at, out, to) => {
   const scale = half(bytes, at + 208);
-  for (let part = 0; part < 8; part++) {
-    const [side, plane] = [part >> 2, part & 3];
-    const low = at + side * 64 + (plane & 1) * 32;
-    const high = at + 128 + side * 32;
-    for (let i = 0; i < 32; i++) {
-      const code =
-        ((bytes[low + i]! >> (plane & 2 ? 4 : 0)) & 15) | (((bytes[high + i]! >> (2 * plane)) & 3) << 4);
-      const eight = (bytes[at + 192 + part * 2 + (i >> 4)]! << 24) >> 24;
-      out[to + part * 32 + i] = fround(scale * eight) * (code - 32);
+  for (let part = 0; part < 16; part++) {
+    const [side, plane, column] = [part >> 3, (part >> 1) & 3, (part & 1) * 16];
+    const low = at + side * 64 + (plane & 1) * 32 + column;
+    const high = at + 128 + side * 32 + column;
+    const [shift, two] = [plane & 2 ? 4 : 0, 2 * plane];
+    const d = fround(scale * ((bytes[at + 192 + part]! << 24) >> 24));
+    const begin = to + part * 16;
+    for (let i = 0; i < 16; i++) {
+      const code = ((bytes[low + i]! >> shift) & 15) | (((bytes[high + i]! >> two) & 3) << 4);
+      out[begin + i] = d * (code - 32);
     }
   }
 };
