@@ -193,6 +193,13 @@ function loadLlama() {
       call.chunk(BLOCK_TYPES[type].id, values, out, 0, rows, columns, weights ?? null);
       return out;
     },
+    /** What so many bytes of blocks stand for. @param type as llama.cpp's functions are called, in lower case */
+    dequantizeRows(type: string, bytes: Uint8Array, elements: number): Float32Array {
+      const out = new Float32Array(elements);
+      const signature = `void dequantize_row_${type}(const uint8_t *from, _Out_ float *to, int64_t count)`;
+      base.func(signature)(bytes, out, elements);
+      return out;
+    },
     /**
      * Quantizes a file as llama-quantize does, with its usual mix.
      * @param imatrix a weight for every column, by the name of the tensor

@@ -32,7 +32,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   backend: 'formats reports'.split(' '),
   linalg: [],
   adapters: 'formats backend linalg'.split(' '),
-  inputs: 'formats reports sources models foreign backend linalg'.split(' '),
+  inputs: 'formats reports sources models foreign backend linalg gguf'.split(' '),
   write: 'formats reports sources store'.split(' '),
   host: 'formats reports sources store backend inputs write'.split(' '),
   gguf: 'formats sources models backend'.split(' '),

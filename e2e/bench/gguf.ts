@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { parseArgs } from 'node:util';
 import { GGUF_TYPES } from '../../src/formats/gguf-type';
-import { checkpoint, LLAMA_1B } from './checkpoints';
+import { adapter, checkpoint, LLAMA_1B } from './checkpoints';
 import { timeNode } from './processes';
 
 const root = join(import.meta.dirname, '../..');
@@ -42,9 +42,9 @@ writeFileSync(
     model: { type: 'BPE', vocab: Object.fromEntries(vocabulary), merges: [] },
   }),
 );
-const recipe = join(scratch, 'recipe.yml');
+const tuned = join(scratch, 'recipe.yml');
 writeFileSync(
-  recipe,
+  tuned,
   `merge_method: ${values.method}
 base_model: ${folders[0]}
 models:
@@ -60,7 +60,7 @@ interface Cost {
   mebibytes: number;
 }
 
-async function merge(options: readonly string[]): Promise<Cost> {
+async function merge(options: readonly string[], recipe = tuned): Promise<Cost> {
   const out = join(scratch, `out-${runs++}`);
   const report = `${out}.json`;
   const spent = await timeNode(
@@ -75,29 +75,52 @@ async function merge(options: readonly string[]): Promise<Cost> {
   return { seconds, processor: spent.user + spent.system, mebibytes: spent.peakBytes / 2 ** 20 };
 }
 
-await merge([]);
-const kinds = [[], ...GGUF_TYPES.map((type) => ['--gguf', type])];
-const best: Cost[] = kinds.map(() => ({ seconds: Infinity, processor: Infinity, mebibytes: 0 }));
-// in turn, so that the machine's moods meet all of them
-for (let round = 0; round < Number(values.repeat); round++) {
-  for (const [i, options] of kinds.entries()) {
-    const { seconds, processor, mebibytes } = await merge(options);
-    best[i] = {
-      seconds: Math.min(best[i]!.seconds, seconds),
-      processor: Math.min(best[i]!.processor, processor),
-      mebibytes: Math.max(best[i]!.mebibytes, mebibytes),
-    };
+/** The best of some rounds of each, in turn, so that the machine's moods meet all of them. */
+async function bestOf(runs: readonly (() => Promise<Cost>)[]): Promise<Cost[]> {
+  await runs[0]!();
+  const best: Cost[] = runs.map(() => ({ seconds: Infinity, processor: Infinity, mebibytes: 0 }));
+  for (let round = 0; round < Number(values.repeat); round++) {
+    for (const [i, run] of runs.entries()) {
+      const { seconds, processor, mebibytes } = await run();
+      best[i] = {
+        seconds: Math.min(best[i]!.seconds, seconds),
+        processor: Math.min(best[i]!.processor, processor),
+        mebibytes: Math.max(best[i]!.mebibytes, mebibytes),
+      };
+    }
+  }
+  return best;
+}
+
+function print(what: string, names: readonly string[], costs: readonly Cost[]): void {
+  const plain = costs[0]!.processor;
+  console.log(
+    `| ${what} | seconds | processor s | added | of the merge | peak MiB |\n|---|---:|---:|---:|---:|---:|`,
+  );
+  for (const [i, { seconds, processor, mebibytes }] of costs.entries()) {
+    const added = i === 0 ? '' : (processor - plain).toFixed(2);
+    const share = i === 0 ? '' : `${Math.round((100 * (processor - plain)) / plain)} %`;
+    console.log(
+      `| ${names[i]} | ${seconds.toFixed(2)} | ${processor.toFixed(2)} | ${added} | ${share} | ${mebibytes.toFixed(0)} |`,
+    );
   }
 }
-const plain = best[0]!.processor;
-console.log(
-  '| also written | seconds | processor s | added | of the merge | peak MiB |\n|---|---:|---:|---:|---:|---:|',
-);
-for (const [i, { seconds, processor, mebibytes }] of best.entries()) {
-  const added = i === 0 ? '' : (processor - plain).toFixed(2);
-  const share = i === 0 ? '' : `${Math.round((100 * (processor - plain)) / plain)} %`;
-  const [, type = 'nothing'] = kinds[i]!;
-  console.log(
-    `| ${type} | ${seconds.toFixed(2)} | ${processor.toFixed(2)} | ${added} | ${share} | ${mebibytes.toFixed(0)} |`,
+
+const kinds = [[], ...GGUF_TYPES.map((type) => ['--gguf', type])];
+print('also written', ['nothing', ...GGUF_TYPES], await bestOf(kinds.map((options) => () => merge(options))));
+
+const lora = await adapter(cache, SHAPE, 16, 1);
+const read = [];
+for (const [i, type] of ['', ...GGUF_TYPES].entries()) {
+  const out = join(scratch, `base-${i}`);
+  const asGguf = ['src/cli/amalgam.mjs', 'convert', folders[0]!, '--gguf', type, '--gguf-only', '--out', out];
+  if (type !== '') await timeNode(asGguf, root);
+  const file = join(scratch, `read-${i}.yml`);
+  const model = type === '' ? folders[0] : join(out, `model-${type}.gguf`);
+  writeFileSync(
+    file,
+    `merge_method: task_arithmetic\nbase_model: ${model}\nmodels:\n  - {model: ${model}+${lora}, parameters: {weight: 1}}\n`,
   );
+  read.push(() => merge([], file));
 }
+print('base of the LoRA', ['BF16 (safetensors)', ...GGUF_TYPES], await bestOf(read));

@@ -9,7 +9,10 @@ import { createTokenizer } from '../../src/foreign/tokenizer';
 import { readTokenizerJson } from '../../src/formats/tokenizer-json';
 import { ggufFile } from '../../src/gguf/gguf-file';
 import { planGguf } from '../../src/gguf/gguf-plan';
+import { readGgufHeader } from '../../src/gguf/read-header';
+import { ggufTokenizerTexts } from '../../src/gguf/read-tokenizer';
 import { thinModel } from '../../src/gguf/tokenizer.test.support';
+import { bufferSource } from '../../src/sources/buffer-source';
 import { hasLlama, llama } from '../llama-cpp';
 import { reference } from './reference';
 
@@ -41,7 +44,7 @@ it.each(['gpt2', 'gpt-neox', 'tinyllama'])('%s: ids and texts of Rust', async (n
 
 // runs wherever llama.cpp's package exists, and fails where it should and does not (e2e/llama-cpp.ts)
 describe.runIf(hasLlama)('in llama.cpp', () => {
-  it.each(['gpt2', 'gpt-neox', 'tinyllama'])('%s', (name) => {
+  it.each(['gpt2', 'gpt-neox', 'tinyllama'])('%s', async (name) => {
     const text = readFileSync(join(folder, name, 'tokenizer.json'), 'utf8');
     const { ids } = readTokenizerJson(text, name);
     const { config, tensors } = thinModel(Math.max(...ids.values()) + 1);
@@ -63,6 +66,11 @@ describe.runIf(hasLlama)('in llama.cpp', () => {
         (each) => each !== '' && model.tokenize(each, false).join() !== ours.encode(each).join(),
       );
       expect(wrong).toEqual([]);
+      // and so does the tokenizer that is read from the file
+      const { metadata } = await readGgufHeader(bufferSource(Uint8Array.from(readFileSync(path))), name);
+      const read = ggufTokenizerTexts({ metadata, fileName: name, tensors: new Map(), factors: new Map() });
+      const back = createTokenizer({ ...read, hasSentencePiece: false }, name);
+      expect(texts.filter((each) => back.encode(each).join() !== ours.encode(each).join())).toEqual([]);
     } finally {
       model.close();
     }

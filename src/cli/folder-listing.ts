@@ -29,7 +29,7 @@ const MAX_ENTRIES = 10_000;
 const MAX_DEPTH = 8;
 
 /**
- * The files below a folder, hidden ones left out. Links to files are followed where they stay in the folder, or lead to
+ * The files below a folder, hidden ones left out, or a GGUF file and what belongs to it. Links to files are followed where they stay in the folder, or lead to
  * the blobs of the same repository in a Hub cache, whose snapshots are made of such links; links to folders are not:
  * they can run in circles.
  *
@@ -46,6 +46,7 @@ export async function listFolder(folder: string): Promise<FolderListing> {
   const within = [root, ...hubBlobs(root)].map((allowed) =>
     allowed.endsWith(sep) ? allowed : allowed + sep,
   );
+  if ((await stat(root)).isFile()) return { files: await listFile(folder), dangling: [] };
   // The root of a disk has folders of the system in it that cannot be listed.
   if (dirname(root) === root) throw noModelFolder(folder);
   const walk = async (inside: string, prefix: string, depth: number): Promise<void> => {
@@ -72,6 +73,29 @@ export async function listFolder(folder: string): Promise<FolderListing> {
   };
   await walk(root, '', 0);
   return { files, dangling };
+}
+
+/** What is taken from beside a GGUF file that is named itself. */
+const BESIDE = /^(?:config|generation_config|tokenizer|tokenizer_config)\.json$|^chat_template\.jinja$/;
+
+/** A GGUF file as a folder of its own: with its other parts where the model is split, and with its config and tokenizer. */
+async function listFile(path: string): Promise<Map<string, ListedFile>> {
+  const [beside, name] = [dirname(path), basename(path)];
+  const [, stem, of] = /^(.*)-\d{5}-of-(\d{5})\.gguf$/i.exec(name) ?? [];
+  const isPart = (other: string) =>
+    stem !== undefined && other.startsWith(`${stem}-`) && other.toLowerCase().endsWith(`-of-${of}.gguf`);
+  const names = await readdir(beside).catch((thrown: Error) => {
+    throw unreadable(beside, thrown);
+  });
+  const files = new Map<string, ListedFile>();
+  for (const other of names) {
+    if (other !== name && !isPart(other) && !BESIDE.test(other)) continue;
+    const location = await realpath(join(beside, other)).catch(() => undefined);
+    const stats = location === undefined ? undefined : await stat(location);
+    if (location !== undefined && stats?.isFile())
+      files.set(other, { path: other, size: stats.size, location });
+  }
+  return files;
 }
 
 /** `models--owner--name/snapshots/<commit>` has its files in `models--owner--name/blobs` (huggingface_hub). */

@@ -99,10 +99,10 @@ function checkLength(bytes: Uint8Array, dtype: WeightDtype, values: Float32Array
   throw fault(`${values.length} ${dtype} values do not fill ${counted(bytes.byteLength, 'byte')}.`);
 }
 
-let widened: Uint32Array | undefined;
+let widened: Uint32Array<ArrayBuffer> | undefined;
 
 /** f32 bits of all 65 536 halves: a load is faster than the branches of {@link f16ToF32}. */
-function f16Table(): Uint32Array {
+export function f16Table(): Uint32Array<ArrayBuffer> {
   widened ??= Uint32Array.from({ length: 0x10000 }, (_, half) => f16ToF32(half));
   return widened;
 }

@@ -24,9 +24,9 @@ export function isRepoId(text: string): boolean {
   return parts.every((part) => /^\w(?:[\w.-]{0,94}\w)?$/.test(part)) && !/--|\.\.|\.git$/.test(text);
 }
 
-/** Suffixes of the names of quantized copies: bitsandbytes, GPTQ, AWQ, MLX, compressed-tensors and the like. */
+/** Suffixes of the names of quantized copies: GGUF, bitsandbytes, GPTQ, AWQ, MLX, compressed-tensors and the like. */
 const FEWER_BITS =
-  /(?:[-_.](?:unsloth|bnb|gptq|awq|hqq|aqlm|exl2|eetq|mlx|nf4|fp8|quantized|int-?[48]|[2-8]-?bits?|w[48]a(?:8|16)))+(?:[-_.]\d+g)?$/i;
+  /(?:[-_.](?:(?:gguf|i?q[2-8](?:_(?:k|0|1|nl|xs))?(?:_(?:s|m|l|xl))?|b?f16|f32)|unsloth|bnb|gptq|awq|hqq|aqlm|exl2|eetq|mlx|nf4|fp8|quantized|int-?[48]|[2-8]-?bits?|w[48]a(?:8|16)))+(?:[-_.]\d+g)?$/i;
 
 /** The name of the model that a copy in fewer bits was made from, without its owner: `acme/llama-bnb-4bit` → `llama`. */
 export function fullPrecisionName(id: string): string {

@@ -18,6 +18,24 @@ export const BLOCK_TYPES = {
 
 export type BlockType = keyof typeof BLOCK_TYPES;
 
+/** Those that are read, by ggml's number: the ones that are written, and more. */
+export const READ_TYPES: ReadonlyMap<number, { name: string; elements: number; bytes: number }> = new Map(
+  Object.entries({
+    ...BLOCK_TYPES,
+    Q2_K: { id: 10, elements: 256, bytes: 84 },
+    Q3_K: { id: 11, elements: 256, bytes: 110 },
+    IQ4_NL: { id: 20, elements: 32, bytes: 18 },
+    IQ4_XS: { id: 23, elements: 256, bytes: 136 },
+    MXFP4: { id: 39, elements: 32, bytes: 17 },
+  }).map(([name, { id, elements, bytes }]) => [id, { name, elements, bytes }]),
+);
+
+/** Those that are not, to be named where they are met. */
+export const UNREAD_TYPES: Readonly<Record<number, string>> = {
+  ...{ 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 19: 'IQ1_S', 21: 'IQ3_S', 22: 'IQ2_S', 29: 'IQ1_M' },
+  ...{ 24: 'I8', 25: 'I16', 26: 'I32', 27: 'I64', 28: 'F64', 34: 'TQ1_0', 35: 'TQ2_0', 40: 'NVFP4' },
+};
+
 /** Number of the file type (llama.h, `llama_ftype`) and the type of an ordinary matrix in it. */
 export const FILE_TYPES: Readonly<Record<GgufType, { id: number; blocks: BlockType }>> = {
   F32: { id: 0, blocks: 'F32' },
@@ -28,6 +46,13 @@ export const FILE_TYPES: Readonly<Record<GgufType, { id: number; blocks: BlockTy
   Q4_K_M: { id: 15, blocks: 'Q4_K' },
   Q5_K_M: { id: 17, blocks: 'Q5_K' },
   Q6_K: { id: 18, blocks: 'Q6_K' },
+};
+
+/** Names of the file types that are read, by number. */
+export const FILE_TYPE_NAMES: Readonly<Record<number, string>> = {
+  ...Object.fromEntries(Object.entries(FILE_TYPES).map(([name, { id }]) => [id, name])),
+  ...{ 3: 'Q4_1', 8: 'Q5_0', 9: 'Q5_1', 10: 'Q2_K', 11: 'Q3_K_S', 12: 'Q3_K_M', 13: 'Q3_K_L' },
+  ...{ 14: 'Q4_K_S', 16: 'Q5_K_S', 21: 'Q2_K_S', 25: 'IQ4_NL', 30: 'IQ4_XS', 38: 'MXFP4' },
 };
 
 /** Bytes of a row of `elements`, a multiple of the block's. */

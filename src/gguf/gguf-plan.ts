@@ -31,6 +31,15 @@ export interface GgufTensorPlan extends RowsOfTensor, Omit<GgufTensor, 'source' 
   byteLength: number;
 }
 
+/** How a tensor lies in the file, one of a stack as if alone, one that becomes two as if in one. */
+export function rowsInFile({ name, shape, second }: GgufTensor): { rows: number; columns: number } {
+  // the biases of experts are vectors one below the other
+  const isVector = shape.length === 1 || name.endsWith('.bias');
+  const columns = isVector ? 1 : shape.at(-1)!;
+  const elements = shape.reduce((product, extent) => product * extent, second === undefined ? 1 : 2);
+  return { rows: elements / columns, columns };
+}
+
 /** Of a tensor that becomes two, the encoded second waits until all of the first are written. */
 function waiting({ second, byteLength }: GgufTensorPlan): number {
   return second === undefined ? 0 : byteLength / 2;
@@ -94,11 +103,7 @@ export function planGguf(request: GgufRequest): GgufPlan {
         'Choose an output dtype (out_dtype) where these are plain numbers, or write safetensors.',
       );
     }
-    // the biases of experts are vectors one below the other
-    const isVector = tensor.shape.length === 1 || tensor.name.endsWith('.bias');
-    const columns = isVector ? 1 : tensor.shape.at(-1)!;
-    const elements = tensor.shape.reduce((product, extent) => product * extent, tensor.second ? 2 : 1);
-    const rows = elements / columns;
+    const { rows, columns } = rowsInFile(tensor);
     const type = tensorType(request.type, tensor, architecture, request.isWeighted ?? false);
     const byteLength = rows * rowBytes(type, columns);
     const elementBytes = weightBytes(dtype);

@@ -24,6 +24,42 @@ const NAMES: Readonly<Record<string, string>> = {
   'split  ?[^(\\s|[.,!?…。，、।۔،])]+': 'bloom',
 };
 
+/** Other names that llama.cpp has for the same rules. */
+const ALIASES: Readonly<Record<string, string>> = {
+  ...{ llama3: 'llama-bpe', 'llama-v3': 'llama-bpe', falcon3: 'llama-bpe', 'falcon-h1': 'llama-bpe' },
+  ...{ pixtral: 'llama-bpe', 'midm-2.0': 'llama-bpe', lfm2: 'llama-bpe' },
+  ...{ dbrx: 'llama-bpe', 'smaug-bpe': 'llama-bpe', 'phi-2': 'gpt-2', exaone4: 'gpt-2', olmo: 'gpt-2' },
+  ...{ jais: 'gpt-2', trillion: 'gpt-2', gigachat: 'gpt-2', 'a.x-4.0': 'gpt-2', mellum: 'gpt-2' },
+  ...{ mpt: 'gpt-2', refact: 'starcoder', 'command-r': 'starcoder', smollm: 'starcoder' },
+  ...{ codeshell: 'starcoder', exaone: 'starcoder', 'minerva-7b': 'starcoder' },
+  ...{ 'deepseek-r1-qwen': 'qwen2', kormo: 'qwen2', megrez: 'qwen2', stablelm2: 'qwen2' },
+  llama4: 'gpt-4o',
+};
+
+/** Those under which a word that is a token is not put together from merges, and those with a token in front of every text. */
+const WHOLE_WORDS = /^(?:llama3|llama-v3|llama-bpe|falcon3|falcon-h1|pixtral|midm-2\.0|lfm2|tekken)$/;
+
+/** Bytes as letters, in a tokenizer.json. */
+export const BYTE_LEVEL = { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true };
+
+/** How a tokenizer.json says what llama.cpp does by a name; undefined for a name that is not known. */
+export function preTokenizerBy(
+  name: string,
+): { preTokenizer: Record<string, unknown>; ignoreMerges: boolean; hasFirst: boolean } | undefined {
+  const rules = Object.entries(NAMES).find(([, one]) => one === (ALIASES[name] ?? name))?.[0];
+  if (rules === undefined) return undefined;
+  const last = { ...BYTE_LEVEL, use_regex: !rules.startsWith('split ') };
+  const Regex = rules.replace(/^split /, '');
+  const first = last.use_regex
+    ? { type: 'Digits', individual_digits: true }
+    : { type: 'Split', pattern: { Regex }, behavior: 'Isolated', invert: false };
+  const isWhole = WHOLE_WORDS.test(name);
+  return {
+    preTokenizer: rules === 'gpt2' ? last : { type: 'Sequence', pretokenizers: [first, last] },
+    ...{ ignoreMerges: isWhole, hasFirst: isWhole },
+  };
+}
+
 /** llama.cpp's name of a byte-level pre-tokenizer; undefined for one it does not have. */
 export function preTokenizerName(preTokenizer: JsonValue | undefined): string | undefined {
   const rules = rulesOf(preTokenizer);

@@ -27,15 +27,15 @@ export interface TokenizerTexts {
   chatTemplate?: string;
 }
 
-const NORMAL = 1;
-const UNKNOWN = 2;
-const CONTROL = 3;
-const USER_DEFINED = 4;
-const UNUSED = 5;
+export const NORMAL = 1;
+export const UNKNOWN = 2;
+export const CONTROL = 3;
+export const USER_DEFINED = 4;
+export const UNUSED = 5;
 const BYTE = 6;
 
 /** Score of tokens that no merge makes. */
-const UNMERGED = -1e6;
+export const UNMERGED = -1e6;
 
 /** Of SentencePiece, for what has no other token. */
 export const BYTE_TOKENS = Array.from(
@@ -43,10 +43,10 @@ export const BYTE_TOKENS = Array.from(
   (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`,
 );
 
-const SPACE = '\u2581';
+export const SPACE = '\u2581';
 
 /** Keys of ids and how tokenizer_config.json and config.json call them. */
-const SPECIAL = {
+export const SPECIAL = {
   bos_token_id: 'bos_token',
   eos_token_id: 'eos_token',
   unknown_token_id: 'unk_token',

@@ -292,7 +292,6 @@ describe('describeModel', () => {
 
 it.each([
   ['pytorch_model.bin', /pickle/],
-  ['model.gguf', /writes GGUF and does not read it/],
   ['model.onnx', /ONNX .* cannot be made into one again/],
   ['weights.npz', /mx.save_safetensors/],
 ])('a folder with %s alone gets the advice that fits', async (file, hint) => {

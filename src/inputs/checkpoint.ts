@@ -11,6 +11,7 @@ import { type Family, familyOf, tensorKey } from '../models/families';
 import { tensorPlace, tensorRole } from '../models/tensor-role';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
 import type { Dequantized } from './dequantization';
+import { ggufFilesOf } from './gguf-files';
 import { readHeader, readSmallText, tensorRef } from './header';
 import { nameSome } from './problems';
 import type { TensorRef } from './tensor-view';
@@ -34,6 +35,8 @@ export interface Checkpoint {
   endsDiffer?: true;
   /** Beside the files that the index names, which are taken, there is a model.safetensors. */
   storedTwice?: true;
+  /** Why the tokenizer that its weight file holds is not read. */
+  tokenizerFault?: AmalgamError;
 }
 
 /** Most bytes of an index: the limit of its parser. */
@@ -57,6 +60,17 @@ export async function openCheckpoint(
   path: string = folder.path,
   signal?: AbortSignal,
 ): Promise<Checkpoint> {
+  const ggufFiles = await ggufFilesOf(folder, path, signal);
+  if (ggufFiles) {
+    const { openGguf } = await import('./gguf-model');
+    const { formats, ...model } = await openGguf(folder, ggufFiles, path, signal);
+    const family = familyOf(model.config.modelType);
+    return {
+      ...{ kind: 'checkpoint', path, ...model, weightFiles: ggufFiles },
+      ...(family ? { family } : {}),
+      dequantized: { tensors: model.tensors, formats, unscaled: [] },
+    };
+  }
   const configFile = findFile(folder, 'config.json');
   const config =
     configFile &&
@@ -215,13 +229,11 @@ function singleFile(folder: ModelFolder, path: string): ModelFile {
     throw new AmalgamError(
       'NotSafetensors',
       `${path} has its weights in another format only: ${nameSome(others)}.`,
-      all(/\.gguf$/i)
-        ? 'Amalgam writes GGUF and does not read it. Use the safetensors that the file was made of.'
-        : all(/\.onnx$/i)
-          ? 'ONNX is made of a model to be run, and cannot be made into one again. Use the model in safetensors that it was exported from.'
-          : all(/\.npz$/i)
-            ? 'Amalgam reads safetensors only. Save the arrays again as safetensors with mlx (mx.load, mx.save_safetensors).'
-            : 'Amalgam reads safetensors only, since a pickle can run code when it is opened. Find a copy in safetensors, or convert it with transformers (save_pretrained).',
+      all(/\.onnx$/i)
+        ? 'ONNX is made of a model to be run, and cannot be made into one again. Use the model in safetensors that it was exported from.'
+        : all(/\.npz$/i)
+          ? 'Amalgam reads safetensors only. Save the arrays again as safetensors with mlx (mx.load, mx.save_safetensors).'
+          : 'Amalgam reads safetensors only, since a pickle can run code when it is opened. Find a copy in safetensors, or convert it with transformers (save_pretrained).',
     );
   }
   throw new AmalgamError(

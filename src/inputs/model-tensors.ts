@@ -44,13 +44,15 @@ export function modelTensors(
       'Make sure that both are the same, or take one of them out of a copy of the folder.',
     );
   }
+  const { tokenizerFault } = checkpoint;
+  if (tokenizerFault) problems.warn('TokenizerUnread', tokenizerFault.message, tokenizerFault.hint);
   takeHeadAsEmbedding(checkpoint, stored, problems);
   for (const [name, origin] of stored) {
     const short = tensorKey(name, checkpoint.family);
     // Both spellings in one file would be two tensors; then each keeps its own name.
     const key = tensors.has(short) ? name : short;
     const cast = isCast && !isBuffer(name) ? castTensor(origin, checkpoint.tensors) : undefined;
-    const dtype = cast ? 'F32' : origin.derived ? 'BF16' : origin.dtype;
+    const dtype = cast ? 'F32' : origin.derived ? (origin.derived.dtype ?? 'BF16') : origin.dtype;
     tensors.set(key, { name, view: { origin: cast ?? origin }, shape: origin.shape, dtype });
   }
   const faults = configProblems(checkpoint, stored).flatMap((problem) =>

@@ -8,6 +8,7 @@ import { hubCommit } from '../sources/model-folder';
 import { type Adapter, isAdapterFolder, openAdapter } from './adapter';
 import { type Checkpoint, openCheckpoint } from './checkpoint';
 import { type Dequantized, unreadQuantization } from './dequantization';
+import { tensorsToRead } from './row-map';
 import type { TensorRef } from './tensor-view';
 
 export type OpenModel = Checkpoint | Adapter;
@@ -66,6 +67,7 @@ export function describeModel(model: OpenModel, license?: string): Omit<ModelInf
  */
 export async function headerHash(model: OpenModel): Promise<string> {
   const said = fileTensors(model)
+    .flatMap(tensorsToRead)
     .map(({ file, key, dtype, shape, begin, end }) => JSON.stringify([file, key, dtype, shape, begin, end]))
     .sort();
   return textSha256(said.join('\n'));

@@ -34,7 +34,9 @@ export interface Derived {
   /** Reads what all of it needs, and returns a reader of elements [begin, end). */
   open(read: ReadTensor): Promise<(begin: number, end: number) => Promise<Float32Array>>;
   /** Set where that is known by plain data alone: a format of `quantized/`. */
-  quantized?: { id: string; format: string; params: Readonly<Record<string, number>> };
+  quantized?: { id: string; format: string; params: Readonly<Record<string, number | readonly number[]>> };
+  /** What is written where no dtype is chosen; BF16 by default. */
+  dtype?: Dtype;
 }
 
 /**

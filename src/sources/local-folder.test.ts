@@ -51,6 +51,34 @@ describe('grouping files into models', () => {
     ]);
   });
 
+  test('GGUF: one in a folder is that folder, of several each is a model, and so is one alone; parts stay together', () => {
+    const blob = `sha256-${'0a'.repeat(32)}`;
+    expect(
+      outline([
+        'one/m.gguf',
+        'one/tokenizer.json',
+        'one/mmproj-m.gguf',
+        'many/a-Q8_0.gguf',
+        'many/b-00001-of-00002.gguf',
+        'many/b-00002-of-00002.gguf',
+        'many/config.json',
+        'full/model.safetensors',
+        'full/m.gguf',
+        `ollama/${blob}`,
+        'c.gguf',
+        'lora/adapter_config.json',
+      ]),
+    ).toEqual([
+      ['full', ['model.safetensors', 'm.gguf']],
+      ['lora', ['adapter_config.json']],
+      ['one', ['m.gguf', 'tokenizer.json', 'mmproj-m.gguf']],
+      ['many/a-Q8_0', ['a-Q8_0.gguf']],
+      ['many/b', ['b-00001-of-00002.gguf', 'b-00002-of-00002.gguf']],
+      ['ollama', [blob]],
+      ['c', ['c.gguf']],
+    ]);
+  });
+
   test('nothing that is a model gives nothing', () => {
     expect(outline(['photos/a.jpg', 'photos/config.json.bak', 'photos/safetensors'])).toEqual([]);
   });

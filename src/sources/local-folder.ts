@@ -8,7 +8,7 @@ const LOOSE_FILES = 'files';
 
 /**
  * Groups picked or dropped files by folder. A folder is a model when it directly holds `config.json`,
- * `adapter_config.json` or a `*.safetensors` file; every other file belongs to the nearest model above it, and to none
+ * `adapter_config.json`, a `*.safetensors` file or one model in GGUF; of several in a folder each is a model. Every other file belongs to the nearest model above it, and to none
  * where there is no such model. Folders come in the order of their first file, files in the order given.
  * @returns no folder at all when nothing among the files is a model.
  * @throws Usage when two files have the same path.
@@ -30,11 +30,16 @@ export function foldersFromFiles(files: readonly LocalFile[]): ModelFolder[] {
   for (const { path } of files) {
     if (isModelFile(path)) models.set(parentFolder(path), []);
   }
+  const ggufs = ggufModels(files, models);
   for (const { path, file } of files) {
-    const folder = nearestModel(parentFolder(path), models);
+    const own = ggufs.get(path);
+    const folder = own ?? nearestModel(parentFolder(path), models);
     if (folder === undefined) continue;
     models.get(folder)?.push({
-      path: folder === '' ? path : path.slice(folder.length + 1),
+      path:
+        own !== undefined || folder === ''
+          ? path.slice(parentFolder(path).length).replace(/^\//, '')
+          : path.slice(folder.length + 1),
       byteLength: file.size,
       open: () => fileSource(file, path),
     });
@@ -44,6 +49,36 @@ export function foldersFromFiles(files: readonly LocalFile[]): ModelFolder[] {
     origin: { kind: 'local' },
     files: modelFiles,
   }));
+}
+
+/** Models in one file, or in several that count themselves; Ollama names them by their hash. */
+const GGUF = /(?:-\d{5}-of-\d{5})?\.gguf$|(?<=^|\/)(?=sha256-[0-9a-f]{64}$)/i;
+const PROJECTOR = /mmproj[^/]*$/i;
+
+/** Adds models in GGUF to those that are found. @returns the models of files that are not all of their folder */
+function ggufModels(files: readonly LocalFile[], models: Map<string, ModelFile[]>): Map<string, string> {
+  const found = new Map<string, Set<string>>();
+  const weights = files.filter(({ path }) => GGUF.test(path) && !PROJECTOR.test(path));
+  for (const { path } of weights) {
+    const folder = parentFolder(path);
+    found.set(folder, (found.get(folder) ?? new Set()).add(path.replace(GGUF, '')));
+  }
+  const isOther = (folder: string) =>
+    files.some(
+      ({ path }) => parentFolder(path) === folder && /adapter_config\.json$|\.safetensors$/.test(path),
+    );
+  const own = new Map<string, string>();
+  for (const [folder, names] of found) {
+    if (folder !== '' && isOther(folder)) continue;
+    if (folder !== '' && names.size === 1) {
+      if (!models.has(folder)) models.set(folder, []);
+      continue;
+    }
+    if (!isOther(folder)) models.delete(folder);
+    for (const name of names) models.set(name, []);
+    for (const { path } of weights) if (parentFolder(path) === folder) own.set(path, path.replace(GGUF, ''));
+  }
+  return own;
 }
 
 function isModelFile(path: string): boolean {

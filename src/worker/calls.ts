@@ -189,7 +189,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       if (folders.length === 0) {
         throw new AmalgamError(
           'NotFound',
-          `No model is among ${files.length === 1 ? 'this file' : `these ${counted(files.length, 'file')}`}: there is no config.json, adapter_config.json or *.safetensors.`,
+          `No model is among ${files.length === 1 ? 'this file' : `these ${counted(files.length, 'file')}`}: there is no config.json, adapter_config.json, *.safetensors or *.gguf.`,
           'Choose the folder that directly holds the model’s files.',
         );
       }

@@ -32,7 +32,7 @@ export interface FoundWeight {
   from: readonly TensorRef[];
   beside?: readonly string[];
   /** What its values are computed by: plain numbers. */
-  params: Readonly<Record<string, number>>;
+  params: Readonly<Record<string, number | readonly number[]>>;
 }
 
 /** Reads elements [begin, end) of a weight, row after row. */

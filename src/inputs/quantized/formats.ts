@@ -6,12 +6,13 @@ import type { TensorRef } from '../tensor-view';
 import { eightBits, fourBitStates, fourBits } from './bitsandbytes';
 import { foundTensor, type QuantizedFormat } from './format';
 import { fp8 } from './fp8';
+import { gguf } from './gguf';
 import { awq, gptq } from './gptq';
 import { mxfp4 } from './mxfp4';
 import { integers, mlx, packed } from './rows';
 
 export const formats: Readonly<Record<string, QuantizedFormat>> = {
-  ...{ fp8, mxfp4, fourBits, eightBits, gptq, awq, packed, integers, mlx },
+  ...{ fp8, mxfp4, fourBits, eightBits, gptq, awq, packed, integers, mlx, gguf },
 };
 
 /** Scales and zero points of what is computed between the weights: they go with the eight bits. */

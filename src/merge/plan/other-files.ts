@@ -105,6 +105,7 @@ export function takeOthers(
   for (const { path, byteLength } of from.folder.files) {
     if (written.has(path) || HASHES.has(path) || WEIGHTS.test(path) || OF_THE_MODEL.test(path)) continue;
     if (path === 'config.json' || path === 'generation_config.json') continue;
+    if (from.weightFiles.some((file) => file.path === path)) continue;
     if (byteLength > MOST_BYTES || (OF_THE_VOCABULARY.test(path) && !keepsVocabulary)) left.push(path);
     else extras.push({ path, content: { folder: from.path, file: path } });
   }

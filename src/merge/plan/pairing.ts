@@ -98,10 +98,12 @@ function noteQuantization(models: readonly Model[], problems: Problems): void {
   const { path } = checkpoint;
   const { path: name } = parseModelRef(path).model;
   const full = fullPrecisionName(name);
+  // nobody trains on GGUF
+  const isTrainedOn = checkpoint.weightFiles.every((file) => file.path.endsWith('.safetensors'));
   problems.note(
     'Dequantized',
     `Weights of ${path} are stored as ${dequantized.join(' and ')}: each is read as the number that it stands for, and written as BF16 where the recipe has no out_dtype. What quantizing took from them stays lost.`,
-    models.some(({ adapter }) => adapter)
+    isTrainedOn && models.some(({ adapter }) => adapter)
       ? 'No action needed: an adapter that was trained on these weights belongs on them.'
       : name.endsWith(full)
         ? 'No action needed. Choose an output dtype to have them in another.'

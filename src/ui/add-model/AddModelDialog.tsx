@@ -162,7 +162,7 @@ function LocalSource({ target, onDone }: { target: AddTarget; onDone(): void }) 
           </FileButton>
         </div>
         <p className="small quiet">
-          A checkpoint (config.json, *.safetensors) or a PEFT adapter (adapter_config.json,
+          A checkpoint (config.json, *.safetensors), a GGUF file, or a PEFT adapter (adapter_config.json,
           adapter_model.safetensors). Choose the folder around several models to have all of them at once.
           Read in place, never copied whole.
         </p>

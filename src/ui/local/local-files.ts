@@ -116,7 +116,10 @@ export function whyLinked({ files, handles }: PickedFiles): AmalgamError | null 
   const inCache = [...handles.map((h) => h.path), ...files.map((f) => f.path)]
     .flatMap((path) => path.split('/'))
     .some(isCache);
-  if (!inCache || files.some(({ path }) => /(^|\/)(adapter_)?config\.json$|\.safetensors$/.test(path)))
+  if (
+    !inCache ||
+    files.some(({ path }) => /(^|\/)(adapter_)?config\.json$|\.safetensors$|\.gguf$/.test(path))
+  )
     return null;
   return new AmalgamError(
     'NotFound',

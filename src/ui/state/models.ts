@@ -135,17 +135,25 @@ function remember(studio: Studio, opened: readonly ModelInfo[], asked: Pins = {}
   });
 }
 
-/** Files that were picked one by one, as a folder of their own: named by their one weight file where that is more specific. */
+/**
+ * Files that were picked one by one, as a folder of their own: named by their one weight file where that is more specific. A GGUF
+ * file beside other weights is a model by itself.
+ */
 function inFolder(files: LocalFile[], models: readonly ModelInfo[]): LocalFile[] {
   if (files.some(({ path }) => path.includes('/'))) return files;
-  const weights = files.filter(({ path }) => path.endsWith('.safetensors'));
-  const stem = weights.length === 1 ? weights[0]!.path.replace(/\.safetensors$/, '') : '';
+  const own = files.filter(({ path }) => /\.gguf$/i.test(path) || /^sha256-[0-9a-f]{64}$/.test(path));
+  const others = files.filter(({ path }) => path.endsWith('.safetensors'));
+  const isMixed = own.length > 0 && others.length > 0;
+  const weights = isMixed ? others : [...own, ...others];
+  const stem = weights.length === 1 ? weights[0]!.path.replace(/\.\w+$|(?<=^sha256-.{12}).*$/, '') : '';
   const said = stem === '' || /^(adapter_)?model$/.test(stem) ? 'files' : stem;
   const folder = freeName(
     said,
     models.map((m) => m.ref),
   );
-  return files.map(({ path, file }) => ({ path: `${folder}/${path}`, file }));
+  return files.map((one) =>
+    isMixed && own.includes(one) ? one : { path: `${folder}/${one.path}`, file: one.file },
+  );
 }
 
 /** Names what is being opened, for as long as `open` lasts: what needs it waits. */
