@@ -75,10 +75,10 @@ export async function listFolder(folder: string): Promise<FolderListing> {
   return { files, dangling };
 }
 
-/** What is taken from beside a GGUF file that is named itself. */
+/** What is taken from beside a file of weights that is named itself. */
 const BESIDE = /^(?:config|generation_config|tokenizer|tokenizer_config)\.json$|^chat_template\.jinja$/;
 
-/** A GGUF file as a folder of its own: with its other parts where the model is split, and with its config and tokenizer. */
+/** A file of weights as a folder of its own: with its other parts where the model is split, and with its config and tokenizer. */
 async function listFile(path: string): Promise<Map<string, ListedFile>> {
   const [beside, name] = [dirname(path), basename(path)];
   const [, stem, of] = /^(.*)-\d{5}-of-(\d{5})\.gguf$/i.exec(name) ?? [];

@@ -16,7 +16,7 @@ type FoundModel =
   | { name: string; id?: string; folder?: undefined; snapshot?: undefined };
 
 /**
- * Looks every name up as a folder, or a GGUF file, beside the recipe, then in the working directory, then in the cache of
+ * Looks every name up as a folder, or a file of weights, beside the recipe, then in the working directory, then in the cache of
  * huggingface_hub; a name that is none of them is taken for a Hub id, or for the address of a page of the Hub.
  *
  * @param places folders to look in, in order
@@ -109,12 +109,12 @@ async function lookUp(
 ): Promise<FoundModel> {
   const candidates = [...new Set(isAbsolute(name) ? [name] : places.map((place) => resolve(place, name)))];
   for (const folder of candidates) {
-    if ((await isFolder(folder)) || (await isGguf(folder))) return { name, folder };
+    if ((await isFolder(folder)) || (await isModelFile(folder))) return { name, folder };
   }
-  if (/\.gguf$/i.test(name)) {
+  if (/\.(?:gguf|safetensors)$/i.test(name)) {
     throw new AmalgamError(
       'NotFound',
-      `There is no GGUF file ${displayName(name)}; looked at ${candidates.map((path) => displayName(path)).join(' and ')}.`,
+      `There is no file ${displayName(name)}; looked at ${candidates.map((path) => displayName(path)).join(' and ')}.`,
       'Give the path of the file, from the recipe or from the working directory. Files on the Hub are downloaded first.',
     );
   }
@@ -137,14 +137,14 @@ async function isFolder(path: string): Promise<boolean> {
   );
 }
 
-/** Whether a path leads to a GGUF file, whatever its name: Ollama calls its files by their hash. */
-async function isGguf(path: string): Promise<boolean> {
+/** Whether a path leads to a file of weights: GGUF whatever its name, since Ollama calls its files by their hash. */
+async function isModelFile(path: string): Promise<boolean> {
   const file = await open(path).catch(() => undefined);
   if (!file) return false;
   try {
     if (!(await file.stat()).isFile()) return false;
     const { buffer, bytesRead } = await file.read(Buffer.alloc(4), 0, 4, 0);
-    return bytesRead === 4 && buffer.toString() === 'GGUF';
+    return /\.safetensors$/i.test(path) || (bytesRead === 4 && buffer.toString() === 'GGUF');
   } finally {
     await file.close();
   }

@@ -1,4 +1,5 @@
 /** How the files of a LoRA are called in each convention, as data: one row a convention. */
+import { type ImageNaming, imageModule } from './image-lora';
 import { ADAPTER_WEIGHTS, type PeftConfigFields, peftConfigText } from './peft-config';
 
 export interface NamedFactor {
@@ -13,8 +14,8 @@ export interface LoraNaming {
   /** Whether one rank holds for all modules, so that the others are filled up with zeros. */
   oneRank: boolean;
   factors(module: string, kind: 'linear' | 'embedding'): { a: NamedFactor; b: NamedFactor };
-  /** Text of adapter_config.json; factors act unscaled. */
-  config(fields: PeftConfigFields): string;
+  /** Text of adapter_config.json; factors act unscaled. Absent where the file of weights says everything. */
+  config?(fields: PeftConfigFields): string;
 }
 
 const PREFIX = 'base_model.model.';
@@ -54,3 +55,21 @@ export const LORA_NAMINGS = {
 } as const satisfies Record<string, LoraNaming>;
 
 export type LoraConvention = keyof typeof LORA_NAMINGS;
+
+/** File of a LoRA of an image model; without α its factors act unscaled in every tool that reads it. */
+export const IMAGE_WEIGHTS = 'lora.safetensors';
+
+/** The row of an image model's LoRA; without one, that of PEFT. */
+export function loraNaming(image: ImageNaming | undefined): LoraNaming {
+  if (!image) return LORA_NAMINGS.peft;
+  const [down, up] = image.convention === 'kohya' ? ['lora_down', 'lora_up'] : ['lora_A', 'lora_B'];
+  return {
+    weights: IMAGE_WEIGHTS,
+    oneRank: false,
+    factors(module) {
+      const name = imageModule(module, image);
+      const named = (part: string) => ({ name: `${name}.${part}.weight`, transposed: false });
+      return { a: named(down!), b: named(up!) };
+    },
+  };
+}

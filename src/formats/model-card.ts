@@ -19,7 +19,7 @@ export interface ModelCardFields {
   /** Of the models that were merged. */
   of: 'LoRA adapters' | 'language models';
   /** An adapter for PEFT, or else a model. */
-  library: 'transformers' | 'peft';
+  library: 'transformers' | 'peft' | 'diffusers';
   /** Version of Amalgam. */
   version: string;
 }

@@ -20,6 +20,8 @@ interface WrittenOutput {
   base?: string;
   /** False where an adapter is written as GGUF alone. */
   peft?: boolean;
+  /** File of the weights of an image model's LoRA, where it is one. */
+  image?: string;
   /** Class name of its config (`LlamaForCausalLM`), or the task of an adapter; other classes than language models load as they are. */
   architecture?: string;
 }
@@ -34,9 +36,21 @@ export function snippetsOf({
   base,
   peft,
   architecture,
+  image,
   ...output
 }: WrittenOutput): UseSnippet[] {
   const name = displayName(output.name, 200);
+  if (image !== undefined) {
+    const [file, as] = [`./${name}/${image}`, `${name}.safetensors`].map(shellWord);
+    return [
+      {
+        title: 'diffusers',
+        language: 'python',
+        code: `pipe.load_lora_weights(${quoted(`./${name}`)}, weight_name=${quoted(image)})`,
+      },
+      { title: 'ComfyUI', language: 'sh', code: `cp ${file} ComfyUI/models/loras/${as}` },
+    ];
+  }
   const writes = architecture === undefined || /CausalLM|CAUSAL_LM|LMHead/i.test(architecture);
   const auto = writes ? 'AutoModelForCausalLM' : 'AutoModel';
   const folder = quoted(`./${name}`);

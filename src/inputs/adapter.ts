@@ -3,6 +3,7 @@
 import { AmalgamError, errorReport } from '../errors';
 import { type AdapterConfig, type ModulePattern, parseAdapterConfig } from '../formats/adapter-config';
 import { type AdapterPair, modulePaths, readAdapterTensors } from '../formats/adapter-tensors';
+import type { ImageNaming } from '../formats/image-lora';
 import { displayName } from '../formats/names';
 import { ADAPTER_WEIGHTS } from '../formats/peft-config';
 import { counted } from '../formats/quantity';
@@ -43,6 +44,8 @@ export interface Adapter {
   /** For a kind other than LoRA, and its tensors by module path and part. */
   method?: AdapterKind;
   modules: ReadonlyMap<string, OwnModule>;
+  /** Of an image or video model: how its file names the modules, which have the paths of src/formats/image-lora.ts here. */
+  image?: ImageNaming;
   /** Keys of the weight file that change nothing. */
   ignored: readonly string[];
   /** Modules with factors that PEFT would not give any by the config, or why that is not known. */

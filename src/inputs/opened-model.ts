@@ -8,6 +8,7 @@ import { hubCommit } from '../sources/model-folder';
 import { type Adapter, isAdapterFolder, openAdapter } from './adapter';
 import { type Checkpoint, openCheckpoint } from './checkpoint';
 import { type Dequantized, unreadQuantization } from './dequantization';
+import { openImageLora } from './image-adapter';
 import { tensorsToRead } from './row-map';
 import type { TensorRef } from './tensor-view';
 
@@ -19,12 +20,13 @@ export type OpenModel = Checkpoint | Adapter;
  * @param path key of the folder, unique among the opened ones (for the Hub `owner/name@commit`); default its own path
  * @throws AmalgamError in words, see {@link openCheckpoint} and {@link openAdapter}
  */
-export function openModel(
+export async function openModel(
   folder: ModelFolder,
   path: string = folder.path,
   signal?: AbortSignal,
 ): Promise<OpenModel> {
-  return isAdapterFolder(folder) ? openAdapter(folder, path, signal) : openCheckpoint(folder, path, signal);
+  if (isAdapterFolder(folder)) return openAdapter(folder, path, signal);
+  return (await openImageLora(folder, path, signal)) ?? openCheckpoint(folder, path, signal);
 }
 
 /**

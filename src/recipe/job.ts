@@ -60,6 +60,7 @@ function usesOf(plan: Plan, destination: DestinationSpec, gguf: string | undefin
   }
   return snippetsOf({
     name,
+    ...optional('image', plan.adapterFile),
     model: !amalgam.ggufOnly,
     ...optional('gguf', gguf),
     ...optional('architecture', architectureOf(textOf(plan, 'config.json'))),

@@ -83,6 +83,19 @@ export async function openContributors(
       'Merge adapters of one base, unless you know that the bases are the same.',
     );
   }
+  const images = found.filter(({ adapter }) => adapter.image);
+  if (images.length > 0 && images.length < found.length) {
+    refuse(`${images[0]!.ref} is of an image model, and others are not.`, 'Merge LoRAs of one base.');
+  }
+  const [first, ...others] = images;
+  for (const { ref, adapter } of others) {
+    if ([...adapter.updates.keys()].some((module) => first!.adapter.updates.has(module))) continue;
+    refuse(
+      `${ref} has no module in common with ${first!.ref}: they are of different models, or call the parts of one differently.`,
+      'Take LoRAs of one model that were saved by the same tool.',
+      [...adapter.updates.keys()].slice(0, 1),
+    );
+  }
   if (recipe.slices)
     refuse('Slices cut layers of models; adapters have none.', 'List the adapters under models.');
   else if (found.length === 0 && !problems.hasErrors()) {
@@ -103,7 +116,6 @@ export function checkMergeable(
     (config.dora ? 'DoRA' : undefined) ??
     (pairs.some(({ bias }) => bias) ? 'lora_bias' : undefined) ??
     (pairs.some(({ experts }) => experts !== undefined) ? 'target_parameters' : undefined) ??
-    (pairs.some(({ a }) => a.shape.length > 2) ? 'LoRA on convolutions' : undefined) ??
     (replaces.size > 0 ? 'modules_to_save' : undefined) ??
     (tokenRows.size > 0 ? 'trainable_token_indices' : undefined);
   if (what)

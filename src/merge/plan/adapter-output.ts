@@ -1,7 +1,7 @@
 /** What a merged adapter consists of beside its tensors: its modules, its base, its small files; and itself as an input. */
 import type { WeightDtype } from '../../formats/dtype';
 import { isCommit, isRepoId } from '../../formats/hub-id';
-import { peftConfigText } from '../../formats/peft-config';
+import type { LoraNaming } from '../../formats/lora-naming';
 import { canonicalRef, formatModelRef, parseModelRef, type Recipe, type RepoRef } from '../../formats/recipe';
 import type { AdapterModule } from '../../gguf/adapter-plan';
 import type { Adapter, AdapterUpdate } from '../../inputs/adapter';
@@ -84,9 +84,12 @@ export function extrasOf(
   adapters: readonly Adapter[],
   modules: readonly AdapterModule[],
   problems: Problems,
+  naming: LoraNaming,
 ): Plan['extras'] {
   const { config } = adapters[0]!;
-  const text = peftConfigText({
+  const opened = new Map(adapters.map((adapter) => [adapter.path, adapter]));
+  if (!naming.config) return cardOf(recipe, method, opened, 'diffusers', problems);
+  const text = naming.config({
     ...baseOf(recipe, config),
     modules,
     saved: [],
@@ -95,7 +98,6 @@ export function extrasOf(
     tied: adapters.some((adapter) => adapter.config.ensureWeightTying),
     task: config.taskType ?? null,
   });
-  const opened = new Map(adapters.map((adapter) => [adapter.path, adapter]));
   return [
     { path: 'adapter_config.json', content: { text } },
     ...cardOf(recipe, method, opened, 'peft', problems),

@@ -15,11 +15,12 @@ import {
 import { type Combination, parametersOf } from '../../formats/adapter-combination';
 import { type Dtype, isWeightDtype, weightBytes } from '../../formats/dtype';
 import { decodeToF32, encodeFromF32 } from '../../formats/half';
+import { LORA_NAMINGS, type LoraNaming, loraNaming } from '../../formats/lora-naming';
 import type { Recipe } from '../../formats/recipe';
 import { type AdapterUpdate, noteIgnored } from '../../inputs/adapter';
 import { elementCount } from '../../inputs/opened-model';
 import { nameSome, type Problems } from '../../inputs/problems';
-import { derivedTensor } from '../../inputs/row-map';
+import { derivedTensor, tensorsToRead } from '../../inputs/row-map';
 import { readF32 } from '../../inputs/stored-tensor';
 import type { ReadTensor } from '../../inputs/tensor-view';
 import { inTensorOrder, splitLayer, tensorRole } from '../../models/tensor-role';
@@ -86,6 +87,14 @@ export async function planAdapter(
     );
   }
 
+  const image = contributors[0]?.adapter.image;
+  if (image && isGram(combination) && readsText(recipe)) {
+    refuse('A model of images reads no text.', 'Set match: changes.');
+  }
+  if (image && recipe.amalgam.gguf !== undefined) {
+    refuse('LoRAs of image models have no GGUF form.', 'Leave gguf out.');
+  }
+  if (problems.hasErrors()) return done();
   const models = isGram(combination) && readsText(recipe) ? await planModels(asModels(recipe)) : undefined;
   for (const problem of models?.problems ?? []) problems.add(problem);
   if (problems.hasErrors()) return done();
@@ -97,14 +106,17 @@ export async function planAdapter(
   const inputs = planInputs(tensors, fileOf);
   const modules = modulesOf(tensors);
   const adapters = contributors.map(({ adapter }) => adapter);
-  const extras = extrasOf(recipe, method, adapters, modules, problems);
+  const naming = loraNaming(image);
+  const extras = extrasOf(recipe, method, adapters, modules, problems, naming);
   const gguf = await planAdapterGguf(recipe, modules, () => openBase(recipe, open), problems);
   if (problems.hasErrors()) return done();
-  const shards = finishShards({ recipe, tensors, inputs }, new Map());
+  const adapterFile = image ? { adapterFile: naming.weights } : {};
+  const shards = finishShards({ recipe, tensors, inputs, ...adapterFile }, new Map());
   return {
     ...done(),
     tensors,
     shards,
+    ...adapterFile,
     ...(gguf ? { gguf } : {}),
     ...(solved ? { calibration: solved.calibration } : {}),
     extras,
@@ -206,7 +218,9 @@ function planTensors(
       const weight = update.kind === 'embedding' && !solved ? 1 / contributors.length : 1;
       return [{ ref, index, update, values: { ...values, weight } }];
     });
-    const shapes = new Set(parts.map(({ update: { a, b, kind } }) => `${kind} ${a.shape[1]} ${b.shape[0]}`));
+    const shapes = new Set(
+      parts.map(({ update: { a, b, kind } }) => `${kind} ${a.shape.slice(1)} ${b.shape[0]}`),
+    );
     const ranks = parts.map(({ update }) => update.rank);
     const { kind } = parts[0]!.update;
     if (shapes.size > 1) {
@@ -257,6 +271,7 @@ function planTensors(
       },
       recipe,
       solved,
+      loraNaming(contributors[0]!.adapter.image),
     );
   });
   return inTensorOrder(tensors);
@@ -278,9 +293,12 @@ function moduleTensors(
   settings: CombineSettings,
   { outDtype }: Recipe,
   solved: SolvedFactors | undefined,
+  naming: LoraNaming,
 ): TensorPlan[] {
   const { a, b, kind } = parts[0]!.update;
-  const [inputs, outputs] = [a.shape[1]!, b.shape[0]!];
+  // of a convolution A has the kernel
+  const [across, outputs] = [a.shape.slice(1), b.shape[0]!];
+  const inputs = elementCount(across);
   const ranks = parts.map(({ update }) => update.rank);
   const kept = solved && settings.combination === 'gram' ? 'cat' : settings.combination;
   const rank = combinedRank(kept, ranks, settings.rank, outputs, inputs);
@@ -310,11 +328,14 @@ function moduleTensors(
     return ready;
   };
   const from = parts.flatMap(({ update }) => [update.a, update.b]);
-  const dtype = outputDtype(outDtype, a.dtype);
+  const dtype = outputDtype(outDtype, tensorsToRead(a)[0]!.dtype);
+  const [names, places] = [naming, LORA_NAMINGS.peft].map((of) => of.factors(module, kind)) as [
+    ReturnType<LoraNaming['factors']>,
+    ReturnType<LoraNaming['factors']>,
+  ];
   return (['a', 'b'] as const).map((side) => {
-    const letter = side.toUpperCase();
-    const name = `base_model.model.${module}.${kind === 'embedding' ? `lora_embedding_${letter}` : `lora_${letter}.weight`}`;
-    const shape = side === 'a' ? [rank, inputs] : [outputs, rank];
+    const { name } = names[side];
+    const shape = side === 'a' ? [rank, ...across] : [outputs, rank, ...b.shape.slice(2)];
     const origin = derivedTensor({ ...a, key: name }, shape, from, async (read) => {
       const values = (await combined(read))[side];
       // the other side has been read, or is read from what it finds then
@@ -327,7 +348,7 @@ function moduleTensors(
       shape,
       elements: elementCount(shape),
       dtype,
-      role: tensorRole(name, shape),
+      role: tensorRole(places[side].name, shape),
       models: [
         {
           id: parts[0]!.ref,

@@ -108,7 +108,7 @@ export function cardOf(
   recipe: Recipe,
   method: MergeMethod,
   opened: ReadonlyMap<string, OpenModel>,
-  library: 'transformers' | 'peft',
+  library: 'transformers' | 'peft' | 'diffusers',
   problems: Problems,
 ): Plan['extras'] {
   const text = formatRecipe(recipe);
@@ -120,7 +120,7 @@ export function cardOf(
       path: 'README.md',
       content: {
         text: modelCard({
-          title: library === 'peft' ? 'Merged adapter' : 'Merged model',
+          title: library !== 'transformers' ? 'Merged adapter' : 'Merged model',
           of: [...opened.values()].some(({ kind }) => kind === 'checkpoint')
             ? 'language models'
             : 'LoRA adapters',

@@ -45,6 +45,8 @@ export interface Plan {
   tensors: TensorPlan[];
   /** Filled only when the plan has no errors; empty where only GGUF is written. */
   shards: ShardPlan[];
+  /** File of an adapter's weights where it is not PEFT's. */
+  adapterFile?: string;
   /** The GGUF file that is written beside the shards, or instead of them. */
   gguf?: GgufPlan;
   /** Small files written beside the shards: path → text or bytes read from a model folder. */

@@ -63,7 +63,7 @@ function shardName(index: number, count: number): string {
  * @param hashes {@link inputName} → lower-case hex sha256, of the inputs whose hash is known
  */
 export function finishShards(
-  plan: Pick<Plan, 'recipe' | 'tensors' | 'inputs' | 'gguf'>,
+  plan: Pick<Plan, 'recipe' | 'tensors' | 'inputs' | 'gguf' | 'adapterFile'>,
   hashes: ReadonlyMap<string, string>,
 ): ShardPlan[] {
   // what is written beside them changes no byte of the shards
@@ -79,7 +79,7 @@ export function finishShards(
   if (amalgam.output === 'adapter') {
     return planShards(plan.tensors, metadata, Number.POSITIVE_INFINITY).map((shard) => ({
       ...shard,
-      file: ADAPTER_WEIGHTS,
+      file: plan.adapterFile ?? ADAPTER_WEIGHTS,
     }));
   }
   const { tensors, gguf: beside } = plan;
