@@ -58,6 +58,12 @@ export function otherImagePart(key: string): string | undefined {
   return OTHERS.find(([end]) => end.test(key))?.[1];
 }
 
+/** Blocks that only image and video models have. */
+const BARE = /^(?:(?:double|single|joint)_blocks|(?:single_)?transformer_blocks|blocks)\.\d+\./;
+
+/** Whether a key names a module as kohya does. */
+export const isKohya = (module: string) => /^lora_(?:unet|transformer|te[123]?)_/.test(module);
+
 /** What the parts of a model are called: in diffusers, by kohya's trainer, in ComfyUI. The first of a list is written. */
 const COMPONENTS: readonly [diffusers: string, kohya: readonly string[], comfyui: readonly string[]][] = [
   ['unet', ['lora_unet'], ['diffusion_model', 'model.diffusion_model']],
@@ -74,7 +80,7 @@ const IN_UNET =
 /**
  * The path of a module that a key names.
  * @param module as it stands in the key
- * @returns undefined for one that kohya's `_` does not let be split into known words
+ * @returns undefined for one that kohya's `_` does not let be split into known words, and for one of no image model
  */
 export function imagePath(module: string): { path: string; naming: ImageNaming } | undefined {
   const [, prefix, flat] = /^(lora_(?:unet|transformer|te[123]?))_(.+)$/.exec(module) ?? [];
@@ -92,8 +98,9 @@ export function imagePath(module: string): { path: string; naming: ImageNaming }
     if (module.startsWith(`${diffusers}.`))
       return placed('diffusers', diffusers, module.slice(diffusers.length + 1));
   }
-  // without a prefix: some trainers of Flux and Wan leave it out
-  return placed('comfyui', 'diffusion_model', module, '');
+  // some trainers of Flux and Wan leave the prefix out
+  if (BARE.test(module)) return placed('comfyui', 'diffusion_model', module, '');
+  return undefined;
 }
 
 function placed(convention: ImageConvention, prefix: string, path: string, written = prefix) {

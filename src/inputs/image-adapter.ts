@@ -2,7 +2,14 @@
 
 import { AmalgamError } from '../errors';
 import { isWeightDtype } from '../formats/dtype';
-import { type ImageNaming, type ImagePart, imageKey, imagePath, otherImagePart } from '../formats/image-lora';
+import {
+  type ImageNaming,
+  type ImagePart,
+  imageKey,
+  imagePath,
+  isKohya,
+  otherImagePart,
+} from '../formats/image-lora';
 import { displayName } from '../formats/names';
 import type { StoredTensor } from '../formats/safetensors-header';
 import { SHARD_INDEX } from '../formats/shard-index';
@@ -37,7 +44,10 @@ export async function openImageLora(
   if (!weightFile) return undefined;
   const header = await readHeader(weightFile, path, signal);
   const label = `${path}/${weightFile.path}`;
-  const isLora = [...header.keys()].some((key) => ['a', 'b'].includes(imageKey(key)?.part ?? ''));
+  const isLora = [...header.keys()].some((key) => {
+    const { module, part } = imageKey(key) ?? {};
+    return module !== undefined && (part === 'a' || part === 'b') && (imagePath(module) || isKohya(module));
+  });
   const others = [...header.keys()].flatMap((key) => otherImagePart(key) ?? []);
   if (!isLora && others.length === 0) return undefined;
   const { modules, naming } = sorted(header, label);
@@ -84,6 +94,11 @@ function sorted(header: ReadonlyMap<string, StoredTensor>, label: string) {
       );
     }
     const placed = imagePath(key.module);
+    if (!placed && !isKohya(key.module)) {
+      throw unsupported(
+        `${displayName(label)} holds factors of “${displayName(key.module)}”, which is no module of an image model.`,
+      );
+    }
     const path = placed?.path ?? key.module;
     const prefixes = { ...naming?.prefixes, ...placed?.naming.prefixes };
     if (placed) naming = { ...(naming ?? placed.naming), prefixes };
