@@ -183,6 +183,9 @@ function configFields(
     const id = metadata.get(`tokenizer.ggml.${key}_token_id`);
     if (typeof id === 'number') fields[`${token}_token_id`] = id;
   }
+  // a turn of a chat may end otherwise than a text
+  const [end, turn] = [fields.eos_token_id, metadata.get('tokenizer.ggml.eot_token_id')];
+  if (typeof turn === 'number' && turn !== end) fields.eos_token_id = end === undefined ? turn : [end, turn];
   return fields;
 }
 
@@ -254,7 +257,9 @@ function hasFactors({ factors }: StoredModel, architecture: Architecture): boole
 
 /** Settings that change nothing that is computed, or whose tensors say it. */
 const HARMLESS =
-  /^(?:vocab_size|tensor_data_layout|rope\.dimension_count_swa|rope\.scaling\.finetuned|attention\.(?:(?:key|value)_length_swa|causal|sliding_window(?:_pattern)?)|expert_(?:shared_)?(?:feed_forward_length|count))$/;
+  /^(?:vocab_size|tensor_data_layout|rope\.dimension_count_swa|rope\.scaling\.(?:finetuned|original_context_length)|attention\.(?:(?:key|value)_length_swa|causal)|expert_(?:shared_)?(?:feed_forward_length|count))$/;
+/** Those that change nothing where they are 1. */
+const FACTOR = /scale|factor|gating_func/;
 
 /** Those that the config may say otherwise: a longer context, and the width of an MLP that a model of experts has in name only. */
 const LOOSE = /^(?:vocab_size|context_length|attention\.sliding_window_pattern)$/;
@@ -267,6 +272,7 @@ function requireSame(
   config: ModelConfig,
 ): void {
   const said = new Map(hyperparameters(architecture, gguf, config));
+  const contextLength = metadata.get(`${gguf.name}.context_length`);
   for (const [key, stored] of metadata) {
     if (!key.startsWith(`${gguf.name}.`)) continue;
     const made = said.get(key);
@@ -276,8 +282,9 @@ function requireSame(
     const same = (value: unknown, one: unknown) =>
       typeof value === 'number' ? isNear(Number(one), value) : one === value;
     if (made === undefined) {
-      const isNeutral = (one: unknown) => !one || (one === 1 && /scale|factor/.test(short));
-      if (HARMLESS.test(short) || list.every(isNeutral)) continue;
+      const isNeutral = (one: unknown) => !one || one === 'none' || (one === 1 && FACTOR.test(short));
+      const isBeyond = short === 'attention.sliding_window' && Number(stored) >= Number(contextLength);
+      if (HARMLESS.test(short) || isBeyond || list.every(isNeutral)) continue;
     } else if ('values' in made) {
       const { values } = made;
       if (LOOSE.test(short) || list.every((one, i) => same(values[i], one))) continue;
