@@ -40,6 +40,7 @@ export const FACTORS = ['rope_freqs.weight', 'rope_factors_long.weight', 'rope_f
 export function ggufConfig(model: StoredModel, own?: string): ReadConfig {
   const { metadata, fileName } = model;
   const [modelType, gguf] = modelTypeOf(model);
+  requireBelievable(model, gguf);
   const beside = own === undefined ? undefined : configBeside(model, own, gguf);
   if (beside) return beside;
   const texts = [undefined, ...LLAMA3_ORIGINALS].map((original) =>
@@ -56,6 +57,35 @@ export function ggufConfig(model: StoredModel, own?: string): ReadConfig {
   throw unread(
     metadata,
     `${displayName(fileName)} scales its rotary frequencies in a way that no config says`,
+  );
+}
+
+/** Layers times experts: the largest models have 23 000. */
+const MOST_EXPERTS = 2 ** 20;
+
+/** Lists are made as long as these numbers say. @throws AmalgamError `ConfigInvalid` for one that no tensor bears out */
+function requireBelievable({ metadata, tensors, fileName }: StoredModel, gguf: GgufArchitecture): void {
+  const extents = [...tensors.values()].map(({ shape }) => shape.reduce((a, b) => Math.max(a, b), 1));
+  const longest = extents.reduce((a, b) => Math.max(a, b), 1);
+  const at = (key: string) => plainNumber(metadata.get(`${gguf.name}.${key}`)) ?? 0;
+  const heads = at('attention.head_count');
+  const bounds: [key: string, said: number, most: number][] = [
+    ['block_count', at('block_count'), tensors.size],
+    ['embedding_length', at('embedding_length'), longest],
+    ['feed_forward_length', at('feed_forward_length'), gguf.experts ? MOST_EXPERTS : longest],
+    ['attention.head_count', heads, longest],
+    ['attention.key_length', heads * at('attention.key_length'), longest],
+    ['attention.head_count_kv', at('attention.head_count_kv'), longest],
+    ['rope.dimension_count', at('rope.dimension_count'), longest],
+    ['expert_count', at('expert_count'), longest],
+    ['expert_count', at('expert_count') * at('block_count'), MOST_EXPERTS],
+  ];
+  const wrong = bounds.find(([, said, most]) => said > most);
+  if (!wrong) return;
+  throw new AmalgamError(
+    'ConfigInvalid',
+    `${displayName(fileName)} says ${gguf.name}.${wrong[0]} = ${at(wrong[0])}, and its tensors are too small for that.`,
+    'The file is damaged. Get it again.',
   );
 }
 

@@ -256,6 +256,14 @@ describe('what the model cannot be told here is refused', () => {
       'AdapterUnsupported',
       /LoRA/,
     ],
+    ...['block_count', 'embedding_length', 'attention.key_length', 'attention.head_count'].map(
+      (key): [string, () => Promise<Uint8Array>, string, RegExp] => [
+        `${key} beyond all tensors`,
+        () => changed((m) => m.set(`llama.${key}`, { type: 'u32', value: 2 ** 31 })),
+        'ConfigInvalid',
+        /too small for that/,
+      ],
+    ),
     [
       'a setting that nobody knows',
       () => changed((m) => m.set('llama.attention.zebra', { type: 'f32', value: 3 })),
