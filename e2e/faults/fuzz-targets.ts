@@ -23,7 +23,13 @@ import { parseShardIndex } from '../../src/formats/shard-index';
 import { parseJson } from '../../src/formats/strict-json';
 import { matchesTensor } from '../../src/formats/tensor-pattern';
 import { readTokenizerJson } from '../../src/formats/tokenizer-json';
+import { ggufFile } from '../../src/gguf/gguf-file';
+import { planGguf } from '../../src/gguf/gguf-plan';
+import { ggufConfig } from '../../src/gguf/read-config';
+import { readGgufHeader } from '../../src/gguf/read-header';
+import { ggufTokenizerTexts } from '../../src/gguf/read-tokenizer';
 import { BYTE_TOKENS, ggufTokenizer } from '../../src/gguf/tokenizer';
+import { byteLevelTokenizer, thinModel } from '../../src/gguf/tokenizer.test.support';
 import { bufferSource } from '../../src/sources/buffer-source';
 import { announcedWaitMs } from '../../src/sources/transfer';
 import { parseRecord } from '../../src/store/blob-record';
@@ -345,6 +351,30 @@ export const fuzzTargets: FuzzTarget[] = [
     },
   },
   {
+    name: 'GGUF header',
+    seeds: [ggufSeed()],
+    runs: 100_000,
+    async parse(bytes) {
+      const byteLength = bytes.length + GGUF_DATA;
+      const read = async (begin: number, end: number) => {
+        const piece = new Uint8Array(end - begin);
+        piece.set(bytes.subarray(begin, end));
+        return piece;
+      };
+      const { metadata, tensors } = await readGgufHeader({ byteLength, read }, 'm.gguf');
+      const inOrder = tensors.toSorted((a, b) => a.begin - b.begin);
+      const wrong = inOrder.find(
+        ({ begin, end }, i) => begin >= end || end > byteLength || begin < (inOrder[i - 1]?.end ?? 0),
+      );
+      if (wrong) return `${wrong.name} lies where no tensor can`;
+      const byName = new Map(tensors.map((tensor) => [tensor.name, tensor]));
+      const model = { fileName: 'm.gguf', metadata, tensors: byName, factors: new Map() };
+      const { config } = ggufConfig(model);
+      readTokenizerJson(ggufTokenizerTexts(model).tokenizer, 't');
+      return config.layers === metadata.get('llama.block_count') ? undefined : 'another number of layers';
+    },
+  },
+  {
     name: 'Hub id',
     seeds: [
       'owner/name',
@@ -386,6 +416,18 @@ export const fuzzTargets: FuzzTarget[] = [
     },
   },
 ];
+
+/** Bytes behind a header. */
+const GGUF_DATA = 2 ** 20;
+
+/** The header of a thin llama. */
+function ggufSeed(): Uint8Array<ArrayBuffer> {
+  const plan = planGguf({
+    ...{ type: 'F32', name: 'm', ...thinModel(40) },
+    tokenizer: { tokenizer: byteLevelTokenizer(40) },
+  });
+  return ggufFile('m.gguf', plan, [...plan.tensors.keys()]).header;
+}
 
 /** The seeds as bytes. */
 export function seedBytes(target: FuzzTarget): Uint8Array<ArrayBuffer>[] {

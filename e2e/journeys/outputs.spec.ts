@@ -111,3 +111,27 @@ test('two LoRAs of the Hub become a LoRA, without the weights of their base', as
     `--lora ${gguf.name}`,
   );
 });
+
+test('any merge becomes a LoRA of its base, and says what it keeps', async ({ page }) => {
+  await openSample(page);
+  await page.getByRole('combobox', { name: 'Merge method' }).selectOption('ties');
+  await show(page, 'Files');
+  await page.getByRole('combobox', { name: 'Output', exact: true }).selectOption('adapter');
+  // one contributor is a whole model
+  await expect(page.getByLabel('Combination')).toHaveValue('merged_svd');
+  await page.getByRole('combobox', { name: 'Keep', exact: true }).selectOption('0.9');
+  await merge(page);
+  await show(page, 'Files');
+  await expect(page.getByText(/^At ranks \d+ to \d+ the LoRA keeps 9\d\.\d/)).toBeVisible();
+  const { path } = await saved(page, /^Download adapter_model\.safetensors$/);
+  const { tensors } = readSafetensors(readFileSync(path));
+  expect([...tensors.keys()].filter((name) => name.endsWith('lora_A.weight')).length).toBe(42);
+  await page
+    .getByRole('combobox', { name: 'Keep', exact: true })
+    .selectOption({ label: 'what a rank keeps' });
+  await page.getByLabel('Rank of the LoRA').fill('1');
+  await page.keyboard.press('Enter');
+  await merge(page);
+  await show(page, 'Files');
+  await expect(page.getByText(/^It leaves \d\d\.\d.* not of so low a rank\.$/)).toBeVisible();
+});

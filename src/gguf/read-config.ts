@@ -40,6 +40,7 @@ export const FACTORS = ['rope_freqs.weight', 'rope_factors_long.weight', 'rope_f
 export function ggufConfig(model: StoredModel, own?: string): ReadConfig {
   const { metadata, fileName } = model;
   const [modelType, gguf] = modelTypeOf(model);
+  requireBelievable(model, gguf);
   const beside = own === undefined ? undefined : configBeside(model, own, gguf);
   if (beside) return beside;
   const texts = [undefined, ...LLAMA3_ORIGINALS].map((original) =>
@@ -56,6 +57,35 @@ export function ggufConfig(model: StoredModel, own?: string): ReadConfig {
   throw unread(
     metadata,
     `${displayName(fileName)} scales its rotary frequencies in a way that no config says`,
+  );
+}
+
+/** Layers times experts: the largest models have 23 000. */
+const MOST_EXPERTS = 2 ** 20;
+
+/** Lists are made as long as these numbers say. @throws AmalgamError `ConfigInvalid` for one that no tensor bears out */
+function requireBelievable({ metadata, tensors, fileName }: StoredModel, gguf: GgufArchitecture): void {
+  const extents = [...tensors.values()].map(({ shape }) => shape.reduce((a, b) => Math.max(a, b), 1));
+  const longest = extents.reduce((a, b) => Math.max(a, b), 1);
+  const at = (key: string) => plainNumber(metadata.get(`${gguf.name}.${key}`)) ?? 0;
+  const heads = at('attention.head_count');
+  const bounds: [key: string, said: number, most: number][] = [
+    ['block_count', at('block_count'), tensors.size],
+    ['embedding_length', at('embedding_length'), longest],
+    ['feed_forward_length', at('feed_forward_length'), gguf.experts ? MOST_EXPERTS : longest],
+    ['attention.head_count', heads, longest],
+    ['attention.key_length', heads * at('attention.key_length'), longest],
+    ['attention.head_count_kv', at('attention.head_count_kv'), longest],
+    ['rope.dimension_count', at('rope.dimension_count'), longest],
+    ['expert_count', at('expert_count'), longest],
+    ['expert_count', at('expert_count') * at('block_count'), MOST_EXPERTS],
+  ];
+  const wrong = bounds.find(([, said, most]) => said > most);
+  if (!wrong) return;
+  throw new AmalgamError(
+    'ConfigInvalid',
+    `${displayName(fileName)} says ${gguf.name}.${wrong[0]} = ${at(wrong[0])}, and its tensors are too small for that.`,
+    'The file is damaged. Get it again.',
   );
 }
 
@@ -183,6 +213,9 @@ function configFields(
     const id = metadata.get(`tokenizer.ggml.${key}_token_id`);
     if (typeof id === 'number') fields[`${token}_token_id`] = id;
   }
+  // a turn of a chat may end otherwise than a text
+  const [end, turn] = [fields.eos_token_id, metadata.get('tokenizer.ggml.eot_token_id')];
+  if (typeof turn === 'number' && turn !== end) fields.eos_token_id = end === undefined ? turn : [end, turn];
   return fields;
 }
 
@@ -254,7 +287,9 @@ function hasFactors({ factors }: StoredModel, architecture: Architecture): boole
 
 /** Settings that change nothing that is computed, or whose tensors say it. */
 const HARMLESS =
-  /^(?:vocab_size|tensor_data_layout|rope\.dimension_count_swa|rope\.scaling\.finetuned|attention\.(?:(?:key|value)_length_swa|causal|sliding_window(?:_pattern)?)|expert_(?:shared_)?(?:feed_forward_length|count))$/;
+  /^(?:vocab_size|tensor_data_layout|rope\.dimension_count_swa|rope\.scaling\.(?:finetuned|original_context_length)|attention\.(?:(?:key|value)_length_swa|causal)|expert_(?:shared_)?(?:feed_forward_length|count))$/;
+/** Those that change nothing where they are 1. */
+const FACTOR = /scale|factor|gating_func/;
 
 /** Those that the config may say otherwise: a longer context, and the width of an MLP that a model of experts has in name only. */
 const LOOSE = /^(?:vocab_size|context_length|attention\.sliding_window_pattern)$/;
@@ -267,6 +302,7 @@ function requireSame(
   config: ModelConfig,
 ): void {
   const said = new Map(hyperparameters(architecture, gguf, config));
+  const contextLength = metadata.get(`${gguf.name}.context_length`);
   for (const [key, stored] of metadata) {
     if (!key.startsWith(`${gguf.name}.`)) continue;
     const made = said.get(key);
@@ -276,8 +312,9 @@ function requireSame(
     const same = (value: unknown, one: unknown) =>
       typeof value === 'number' ? isNear(Number(one), value) : one === value;
     if (made === undefined) {
-      const isNeutral = (one: unknown) => !one || (one === 1 && /scale|factor/.test(short));
-      if (HARMLESS.test(short) || list.every(isNeutral)) continue;
+      const isNeutral = (one: unknown) => !one || one === 'none' || (one === 1 && FACTOR.test(short));
+      const isBeyond = short === 'attention.sliding_window' && Number(stored) >= Number(contextLength);
+      if (HARMLESS.test(short) || isBeyond || list.every(isNeutral)) continue;
     } else if ('values' in made) {
       const { values } = made;
       if (LOOSE.test(short) || list.every((one, i) => same(values[i], one))) continue;

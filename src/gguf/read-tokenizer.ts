@@ -27,10 +27,10 @@ export function ggufTokenizerTexts({ metadata, fileName }: StoredModel): ReadTok
       'Put the tokenizer.json of the model that it was made of beside the file: it is taken then.',
     );
   const kind = metadata.get('tokenizer.ggml.model');
-  const tokens = listOf<string>(metadata, 'tokens');
+  const tokens = listOf(metadata, 'tokens', isText);
   if (tokens.length === 0 || tokens.length > MAX_TOKENS) throw refuse('has no list of tokens');
   if (new Set(tokens).size < tokens.length) throw refuse('has a token twice');
-  const types = listOf<number>(metadata, 'token_type');
+  const types = listOf(metadata, 'token_type', isNumber);
   const table = { tokens, typeOf: (id: number) => types[id] ?? NORMAL };
   const special = specialOf(metadata, tokens, kind === 'llama');
   if (kind === 'gpt2') {
@@ -38,13 +38,13 @@ export function ggufTokenizerTexts({ metadata, fileName }: StoredModel): ReadTok
     const rules = preTokenizerBy(pre);
     if (!rules) throw refuse(`splits text as “${displayName(pre)}” does, which is not known here`);
     return texts(metadata, table, special, {
-      ...{ isFirst: rules.hasFirst, merges: listOf<string>(metadata, 'merges'), strips: false },
+      ...{ isFirst: rules.hasFirst, merges: listOf(metadata, 'merges', isText), strips: false },
       top: { normalizer: null, pre_tokenizer: rules.preTokenizer, decoder: BYTE_LEVEL },
       model: { byte_fallback: false, ignore_merges: rules.ignoreMerges },
     });
   }
   if (kind !== 'llama') throw refuse(`is of a kind that is not read (${displayName(String(kind))})`);
-  const scores = listOf<number>(metadata, 'scores');
+  const scores = listOf(metadata, 'scores', isNumber);
   if (scores.length !== tokens.length) throw refuse('has no scores');
   const isSpaced = metadata.get('tokenizer.ggml.add_space_prefix') !== false;
   const spaces = { type: 'Replace', pattern: { String: ' ' }, content: SPACE };
@@ -154,9 +154,13 @@ function specialOf(metadata: Metadata, tokens: readonly string[], isPieces: bool
   return found;
 }
 
-function listOf<T>(metadata: Metadata, key: string): readonly T[] {
-  const list = metadata.get(`tokenizer.ggml.${key}`);
-  return Array.isArray(list) ? (list as readonly T[]) : [];
+const isText = (value: unknown): value is string => typeof value === 'string';
+const isNumber = (value: unknown): value is number => typeof value === 'number';
+
+/** A list of one type of values; empty where there is none such. */
+function listOf<T>(metadata: Metadata, key: string, isOne: (value: unknown) => value is T): readonly T[] {
+  const list: unknown = metadata.get(`tokenizer.ggml.${key}`);
+  return Array.isArray(list) && list.every(isOne) ? list : [];
 }
 
 /** Pairs of pieces that make a piece, by its score; those of one piece in the order of their ids. */

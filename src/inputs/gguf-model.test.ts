@@ -1,4 +1,7 @@
 /** What the writer makes of a model is read as that model: weights to the bit, and every number that the forward pass uses. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { hasLlama, llama } from '../../e2e/llama-cpp';
 import { parseModelConfig } from '../formats/model-config';
@@ -105,6 +108,31 @@ test.runIf(hasLlama).each(['Q8_0', 'Q4_0', 'Q4_K_M'] as const)(
   },
 );
 
+// files of llama-quantize, of which none is written here
+test.runIf(hasLlama).each<[string, number, number]>([
+  ['Q2_K', 10, 0.4],
+  ['Q3_K_M', 12, 0.25],
+  ['Q5_1', 9, 0.06],
+  ['IQ4_NL', 25, 0.15],
+  ['IQ4_XS', 30, 0.15],
+])('%s of llama-quantize is near what it was made of', async (name, type, most) => {
+  const config = tinyConfig('llama', { hidden_size: 256, intermediate_size: 256, head_dim: 64 });
+  const values = noise(config);
+  const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-'));
+  const [from, to] = [join(scratch, 'f32.gguf'), join(scratch, 'less.gguf')];
+  writeFileSync(from, await ggufBytes(tinyPlan(config, values), values));
+  llama().quantizeFile(from, to, type);
+  const { model, bytesOf } = await openAll({ 'less.gguf': Uint8Array.from(readFileSync(to)) });
+  rmSync(scratch, { recursive: true });
+  expect([...model.dequantized.formats]).toEqual([expect.stringContaining(name)]);
+  for (const [tensor, ref] of model.dequantized.tensors) {
+    const read = new Float32Array(Uint8Array.from(await bytesOf(ref)).buffer);
+    const stored = new Float32Array(values.get(tensor)!.bytes.slice().buffer);
+    const far = Math.hypot(...read.map((value, i) => value - stored[i]!)) / Math.hypot(...stored);
+    expect([tensor, far < most]).toEqual([tensor, true]);
+  }
+});
+
 describe('a folder', () => {
   test('a tokenizer and a config that say the same are taken from beside the file, a stub is not', async () => {
     const bytes = await written;
@@ -150,6 +178,21 @@ describe('a folder', () => {
     const name = `sha256-${'0a'.repeat(32)}`;
     const { model } = await openAll({ [name]: bytes, LICENSE: 'text', 'mmproj-m.gguf': 'x' });
     expect(model.weightFiles.map(({ path }) => path)).toEqual([name]);
+  });
+
+  test('what changes nothing is read over, and the end of a turn is an end', async () => {
+    const more: [string, GgufValue][] = [
+      ['llama.rope.scaling.type', { type: 'text', value: 'none' }],
+      ['llama.rope.scaling.factor', { type: 'f32', value: 1 }],
+      ['llama.attention.sliding_window', { type: 'u32', value: 4096 }],
+      ['llama.vocab_size', { type: 'u32', value: 60 }],
+      ['tokenizer.ggml.eos_token_id', { type: 'u32', value: 3 }],
+      ['tokenizer.ggml.eot_token_id', { type: 'u32', value: 9 }],
+    ];
+    const metadata = new Map([...plan.metadata, ...more]);
+    const { model } = await openAll({ 'm.gguf': await ggufBytes({ ...plan, metadata }, weights) });
+    expect(resolveArchitecture(model.config!)).toEqual(asInFile(text));
+    expect(JSON.parse(model.config!.text).eos_token_id).toEqual([3, 9]);
   });
 
   test('several models in one folder are not guessed between', async () => {
@@ -213,11 +256,25 @@ describe('what the model cannot be told here is refused', () => {
       'AdapterUnsupported',
       /LoRA/,
     ],
+    ...['block_count', 'embedding_length', 'attention.key_length', 'attention.head_count'].map(
+      (key): [string, () => Promise<Uint8Array>, string, RegExp] => [
+        `${key} beyond all tensors`,
+        () => changed((m) => m.set(`llama.${key}`, { type: 'u32', value: 2 ** 31 })),
+        'ConfigInvalid',
+        /too small for that/,
+      ],
+    ),
     [
       'a setting that nobody knows',
       () => changed((m) => m.set('llama.attention.zebra', { type: 'f32', value: 3 })),
       'GgufUnsupported',
       /llama\.attention\.zebra = 3/,
+    ],
+    [
+      'a window that its graph follows and the model here does not',
+      () => changed((m) => m.set('llama.attention.sliding_window', { type: 'u32', value: 8 })),
+      'GgufUnsupported',
+      /sliding_window = 8/,
     ],
     [
       'layers of their own widths',

@@ -216,30 +216,21 @@ function filesBeside(
   config: string,
 ): { files: ModelFile[]; tokenizerFault?: AmalgamError } {
   const others = folder.files.filter(({ path }) => path !== 'config.json');
-  const files = [...others, madeFile('config.json', () => config)];
+  const files = [...others, madeFile('config.json', config)];
   if (findFile(folder, 'tokenizer.json')) return { files };
-  let texts: ReturnType<typeof ggufTokenizerTexts> | undefined;
-  const made = () => {
-    texts ??= ggufTokenizerTexts(model);
-    return texts;
-  };
   try {
-    made();
+    const texts = ggufTokenizerTexts(model);
+    files.push(madeFile('tokenizer.json', texts.tokenizer));
+    const settings = 'tokenizer_config.json';
+    if (!findFile(folder, settings)) files.push(madeFile(settings, texts.config));
+    return { files };
   } catch (thrown) {
     if (thrown instanceof AmalgamError) return { files, tokenizerFault: thrown };
     throw thrown;
   }
-  const isThere = (path: string) => findFile(folder, path) !== undefined;
-  return {
-    files: [
-      ...files,
-      madeFile('tokenizer.json', () => made().tokenizer),
-      ...(isThere('tokenizer_config.json') ? [] : [madeFile('tokenizer_config.json', () => made().config)]),
-    ],
-  };
 }
 
-function madeFile(path: string, text: () => string): ModelFile {
-  const bytes = new TextEncoder().encode(text());
+function madeFile(path: string, text: string): ModelFile {
+  const bytes = new TextEncoder().encode(text);
   return { path, byteLength: bytes.length, open: () => bufferSource(bytes, path) };
 }

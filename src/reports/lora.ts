@@ -39,12 +39,11 @@ export interface CutReport {
   saved: { name: string; shape: number[]; bytes: number }[];
   /** Changes the adapter does not carry, and why. */
   left: { name: string; normDelta: number | null; why: string }[];
-  /** After merging the written adapter into the base: over all tensors both models have. */
+  /** After merging the written adapter into the base: over all that differs. */
   merged: {
     /** ‖finetuned − merged‖ / ‖Δ‖ */
     error: number;
-    /** ‖finetuned − merged‖ / ‖finetuned‖; null where nothing was merged. */
-    relative: number | null;
+    /** Null where nothing was merged. */
     maxError: number | null;
     /** Tensors whose merge is not finite, which count in none of these. */
     failed: { name: string; message: string }[];

@@ -14,7 +14,7 @@ export const mergeVerb = defineVerb({
   name: 'merge',
   subjects: ['recipe.yml'],
   about:
-    'Merges into DIR, which must not exist or be empty. --gguf also writes the result for llama.cpp, as this type; --gguf-only writes nothing else. --imatrix weights columns by how the result uses them on a text: a file beside the recipe, or self for text it generates. A model in place of the recipe is converted. With --adapter LoRAs stay a LoRA, which llama.cpp reads too: base+adapter --adapter --gguf F16. --recommended finds the best merge of the recipe’s models as search does, on text that they generate, and merges that. --report writes every tensor’s statistics. With --resume an interrupted merge keeps what it has written beside DIR, and the same command continues from there. --push sends the result to the Hub.',
+    'Merges into DIR, which must not exist or be empty. --gguf also writes the result for llama.cpp, as this type; --gguf-only writes nothing else. --imatrix weights columns by how the result uses them on a text: a file beside the recipe, or self for text it generates. A model in place of the recipe is converted. With --adapter the result is a LoRA of the base: of LoRAs by their factors, which llama.cpp reads too (base+adapter --adapter --gguf F16), of all else cut to the rank that keeps --energy of its change, or to --rank. --recommended finds the best merge of the recipe’s models as search does, on text that they generate, and merges that. --report writes every tensor’s statistics. With --resume an interrupted merge keeps what it has written beside DIR, and the same command continues from there. --push sends the result to the Hub.',
   options: {
     ...outOption,
     resume: { kind: 'boolean', help: 'Goes on with what an interrupted merge has written.', default: false },
@@ -23,7 +23,14 @@ export const mergeVerb = defineVerb({
       help: 'Finds the best merge as search does, and merges it.',
       default: false,
     },
-    adapter: { kind: 'boolean', help: 'LoRAs on one base become one LoRA.', default: false },
+    adapter: { kind: 'boolean', help: 'Writes a LoRA of the base.', default: false },
+    rank: { kind: 'integer', argument: 'R', help: 'Rank of that LoRA where it is cut.', min: 1 },
+    energy: {
+      kind: 'number',
+      argument: 'SHARE',
+      help: 'Share of each change that it keeps.',
+      ...{ above: 0, max: 1 },
+    },
     gguf: { kind: 'choice', values: GGUF_TYPES, help: 'Writes the result for llama.cpp too, as this type.' },
     ggufOnly: { kind: 'boolean', help: 'Writes nothing but the file for llama.cpp.', default: false },
     imatrix: {
@@ -41,11 +48,17 @@ export const mergeVerb = defineVerb({
     ...bestOptions,
     ...runOptions,
   },
-  belongs: { recommended: ['budget', 'seed'], gguf: ['ggufOnly'], push: ['private'] },
+  belongs: {
+    recommended: ['budget', 'seed'],
+    adapter: ['rank', 'energy'],
+    gguf: ['ggufOnly'],
+    push: ['private'],
+  },
 
   async run({ subjects: [named = ''], options }, place) {
     const { say, undo, workingFolder } = place;
-    const { engine, resume, recommended, budget, seed, adapter, gguf, ggufOnly, imatrix, hub } = options;
+    const { engine, resume, recommended, budget, seed, adapter, rank, energy, gguf, ggufOnly, imatrix, hub } =
+      options;
     const push = options.push !== undefined && {
       ...{ repo: repoOf(options.push), private: options.private, replace: false },
       ...(hub !== undefined && { hub }),
@@ -53,6 +66,8 @@ export const mergeVerb = defineVerb({
     const { recipe: read, file, isRecipe } = await readSubject(named, workingFolder);
     const form = {
       ...(adapter && { output: 'adapter' as const }),
+      ...(rank !== undefined && { rank }),
+      ...(energy !== undefined && { energy }),
       ...(gguf && { gguf }),
       ...(ggufOnly && { ggufOnly }),
       ...(imatrix !== undefined && { imatrix }),

@@ -35,7 +35,7 @@ import {
   type Refuse,
 } from './adapter-contributors';
 import { extrasOf, modulesOf, noteOrigins, openBase } from './adapter-output';
-import { planCut } from './cut-plan';
+import { noteCut, planCut } from './cut-plan';
 import { planAdapterGguf, writtenExtras } from './gguf-plan';
 import { layerPosition, outsidePosition, resolveParameters } from './parameters';
 import type { Plan, ResolvedParameters, TensorPlan } from './plan';
@@ -99,6 +99,7 @@ export async function planAdapter(
   for (const problem of models?.problems ?? []) problems.add(problem);
   if (problems.hasErrors()) return done();
   const solved = models && solvedFactors(models);
+  if (solved && combination === 'gram_svd') noteCut(problems);
   const tensors = planTensors(recipe, method, combination, contributors, refuse, solved);
   if (problems.hasErrors()) return done();
   const folders = new Map(contributors.map(({ adapter }) => [adapter.path, adapter.folder]));

@@ -46,11 +46,7 @@ export async function planCut(
   const plan = await planModels(asModels(method.base === 'none' || baseModel === undefined ? rest : recipe));
   for (const problem of plan.problems) problems.add(problem);
   if (problems.hasErrors()) return undefined;
-  problems.note(
-    'CutWhenWritten',
-    'What is predicted, tried and measured here is the merge before its change is cut to a LoRA.',
-    'Open base+LoRA after the merge to measure what it keeps.',
-  );
+  noteCut(problems);
   const { rank, energy } = recipe.amalgam;
   const choice: RankChoice =
     rank !== undefined && energy === undefined
@@ -60,6 +56,10 @@ export async function planCut(
   const bytes = mostBytes(plan, maxRank);
   const { recipe: _, vocabulary: __, ...shared } = plan;
   const opened = await open(base);
+  const largest = plan.tensors.reduce(
+    (most, { copy, elements }) => (copy ? most : Math.max(most, elements)),
+    0,
+  );
   return {
     ...shared,
     problems: problems.list(),
@@ -69,9 +69,22 @@ export async function planCut(
       ...cardOf(recipe, method, new Map([[base, opened]]), 'peft', problems),
     ],
     bytesToWrite: bytes,
+    peakBytes: plan.peakBytes + bytes + HELD * 4 * largest,
     cut: { plan, base, rank: choice, maxRank },
   };
 }
+
+/** Says that what runs before the merge is not what is written. */
+export function noteCut(problems: Problems): void {
+  problems.note(
+    'CutWhenWritten',
+    'What is predicted, tried and measured here is the merge before its change is cut to a LoRA.',
+    'Open base+LoRA after the merge to measure what it keeps.',
+  );
+}
+
+/** Merged tensors in F32 that are held at once, while one is decomposed and the next is merged. */
+const HELD = 4;
 
 /** Bytes of factors in F32 of all matrices that change, at this rank, and of all else that does. */
 function mostBytes({ tensors }: Plan, rank: number): number {

@@ -4,6 +4,8 @@ import { PANEL_CHUNK } from '../../backend/kernels/products';
 import { type Dtype, isWeightDtype } from '../../formats/dtype';
 import type { Model, ModelTensor } from '../../inputs/model';
 import { elementCount } from '../../inputs/opened-model';
+import { sameTensor } from '../../inputs/row-map';
+import { isPlain } from '../../merge/plan/untouched-tensors';
 import type { Tile } from '../../merge/tensor/tiles';
 import { inTensorOrder } from '../../models/tensor-role';
 
@@ -63,6 +65,12 @@ export function pairBytes({ base, tuned }: TensorPair): number {
   const a = base.view.origin;
   const b = tuned.view.origin;
   return a === b ? a.end - a.begin : a.end - a.begin + b.end - b.begin;
+}
+
+/** False where both versions are the same stored bytes, so that they need not be read. */
+export function mayDiffer({ base, tuned }: TensorPair): boolean {
+  const isSame = isPlain(base.view) && isPlain(tuned.view) && sameTensor(base.view.origin, tuned.view.origin);
+  return !isSame;
 }
 
 export function pairElements({ base }: TensorPair): number {

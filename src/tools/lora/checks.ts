@@ -12,7 +12,7 @@ import { bufferSource } from '../../sources/buffer-source';
 import type { ModelFolder } from '../../sources/model-folder';
 import { bytesToCompare } from '../difference/compare-tensors';
 import { measurePair, visitPairs } from '../difference/pair-task';
-import { pairTensors, type TensorPairs } from '../difference/tensor-pairs';
+import { mayDiffer, pairTensors, type TensorPairs } from '../difference/tensor-pairs';
 import type { AdapterFile } from './adapter-file';
 import { type ChangedTensors, type ExtractOptions, targetOf } from './lora-modules';
 
@@ -128,7 +128,7 @@ export async function checkMerged(
   const { tuned } = options;
   const merged = await adaptedBase(file, configText, options.base);
   resolveHeads([merged, tuned], collectProblems());
-  const { shared } = pairTensors(merged, tuned);
+  const shared = pairTensors(merged, tuned).shared.filter(mayDiffer);
   options.onPhase?.('checking', bytesToCompare({ shared, raw: [] }), shared.length);
   const read: ReadTensor = (ref, begin, end) =>
     ref.folder === ADAPTER

@@ -15,7 +15,7 @@ import { bytesToCompare } from '../difference/compare-tensors';
 import { SPECTRUM_VALUES } from '../difference/decomposition';
 import { count, percent, real } from '../difference/findings';
 import { visitPairs } from '../difference/pair-task';
-import { pairElements, type TensorPair, type TensorPairs } from '../difference/tensor-pairs';
+import { mayDiffer, pairElements, type TensorPair, type TensorPairs } from '../difference/tensor-pairs';
 import {
   type AdapterEntry,
   type AdapterFile,
@@ -177,8 +177,10 @@ export interface ExtractedLora {
 export async function extractLora(options: ExtractOptions, notes: readonly string[]): Promise<ExtractedLora> {
   const { base, tuned, rank: choice, engine } = options;
   const pairs = checkExtraction(options);
-  options.onPhase?.('extracting', bytesToCompare({ shared: pairs.shared, raw: [] }), pairs.shared.length);
-  const changed = await changedTensors(pairs.shared, options);
+  const shared = pairs.shared.filter(mayDiffer);
+  options.onPhase?.('extracting', bytesToCompare({ shared, raw: [] }), shared.length);
+  const changed = await changedTensors(shared, options);
+  changed.compared = pairs.shared.filter((pair) => pairElements(pair) > 0).length;
   addUnpaired(changed, pairs, options);
   requireChange(changed, options);
 
@@ -324,7 +326,6 @@ function describeMerge(changed: ChangedTensors, check: MergeCheck): ExtractLoraR
   const delta = Math.sqrt([...changed.squares.values()].reduce((sum, squares) => sum + squares, 0));
   return {
     error: delta > 0 ? rest / delta : 0,
-    relative: changed.tunedSquares > 0 ? rest / Math.sqrt(changed.tunedSquares) : 0,
     maxError: found.reduce((most, { largest }) => Math.max(most, largest), 0),
     failed: check.failed,
   };

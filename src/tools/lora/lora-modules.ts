@@ -64,7 +64,6 @@ export interface ChangedTensors {
   changed: string[];
   /** Name → ‖Δ‖². */
   squares: Map<string, number>;
-  tunedSquares: number;
 }
 
 /**
@@ -83,7 +82,6 @@ export async function changedTensors(
     compared: pairs.filter((pair) => pairElements(pair) > 0).length,
     changed: [],
     squares: new Map(),
-    tunedSquares: 0,
   };
   await visitPairs(pairs, options, (open) => visit(open, options, found));
   return found;
@@ -93,7 +91,6 @@ async function visit(open: OpenTensorPair, options: ExtractOptions, found: Chang
   const { pair } = open;
   const sums = await measurePair(open, 0);
   found.squares.set(pair.name, sums.squares);
-  found.tunedSquares += sums.tunedSquares;
   if (sums.squares === 0) return;
   found.changed.push(pair.name);
   const target = targetOf(

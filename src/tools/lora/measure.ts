@@ -17,6 +17,7 @@ import { defaultsOf } from '../../reports/option';
 import { openSides } from '../difference/compare-models';
 import { bytesToCompare, weightFiles } from '../difference/compare-tensors';
 import type { CompareProgress } from '../difference/report';
+import { mayDiffer } from '../difference/tensor-pairs';
 import { checkExtraction } from './checks';
 import { measured, readPart, requireFactors, svdOf } from './factors';
 import { changedTensors } from './lora-modules';
@@ -62,7 +63,7 @@ export async function runMeasureLora(
         onBytes: (bytes: number, tensor: string) => meter.advance(bytes, tensor),
         onTensor: () => meter.finishTensor(),
       };
-      const { shared } = checkExtraction(options);
+      const shared = checkExtraction(options).shared.filter(mayDiffer);
       meter.begin('decomposing', bytesToCompare({ shared, raw: [] }), shared.length);
       const { modules } = await changedTensors(shared, options);
       return done({

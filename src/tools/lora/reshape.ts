@@ -186,7 +186,7 @@ function reportOf(
   return {
     ...{ base: ref, finetuned: ref, modules, saved: [], left },
     rank: choice ?? { kind: 'rank', rank: Math.max(...ranks) },
-    merged: { error: all > 0 ? Math.sqrt(lost / all) : 0, relative: null, maxError: null, failed: [] },
+    merged: { error: all > 0 ? Math.sqrt(lost / all) : 0, maxError: null, failed: [] },
     notes: dtype === 'F32' ? [] : [`Rounding to ${dtype} is not counted in the error.`],
   };
 }

@@ -20,7 +20,7 @@ test('an extraction in words: size, error, worst module, what is left out', () =
     modules: [module('q_proj', 4, 0.25), module('k_proj', 8, 0.5), module('v_proj', 8, null)],
     saved: [{ name: 'norm.weight', shape: [4], bytes: 16 }],
     left,
-    merged: { error: 0.3, relative: 0.01, maxError: 0.0625, failed: [{ name: 'v', message: 'NaN.' }] },
+    merged: { error: 0.3, maxError: 0.0625, failed: [{ name: 'v', message: 'NaN.' }] },
     files: [{ file: 'adapter_model.safetensors', bytes: 1500 }],
     notes: ['A note.'],
     seconds: 2,
@@ -44,7 +44,7 @@ test.each([
   [{ kind: 'rank', rank: 8 }, 'It leaves 65.0 % of the difference: this change is not of so low a rank.'],
   [{ kind: 'energy', share: 0.9 }, 'It leaves 65.0 % of the difference: this change is not low-rank.'],
 ] as const)('a poor result is called poor: %o', (rank, words) => {
-  const merged = { error: 0.65, relative: 0.01, maxError: 0.1, failed: [] };
+  const merged = { error: 0.65, maxError: 0.1, failed: [] };
   const modules = [{ rank: 8 }] as ExtractLoraReport['modules'];
   expect(cutWords({ rank, modules, merged }).map(plain)).toEqual([
     'At rank 8 the LoRA keeps 57.7 % of the change (‖Δ‖²).',
@@ -94,6 +94,7 @@ test('one LoRA, or two models: what is typed for one is refused for the other', 
   expect(verb.parse(['a', 'b']).subjects).toEqual(['a', 'b']);
   expect(() => verb.parse(['a', 'b', '--out', 'd'])).toThrow(/exactly one of --rank/);
   expect(() => verb.parse(['a', 'b', '--scale', '2'])).toThrow(/--scale is for one LoRA/);
+  expect(() => verb.parse(['a', 'b.yml'])).toThrow(/merge b\.yml --adapter/);
   expect(() => verb.parse(['a', 'b', 'c'])).toThrow(/one LoRA, or a base and a fine-tune/);
 });
 

@@ -56,7 +56,10 @@ const extractLora = toolVerb({
   about:
     'The difference as a LoRA adapter for PEFT. --energy keeps this share of each change, --cutoff singular values down to this share of the largest, --budget what captures most in so many bytes. --include and --exclude choose modules by a part of their path.',
   options: extractOptions,
-  check: ({ options }) => requireRank(options),
+  check({ options, subjects }) {
+    refuseRecipe(subjects);
+    requireRank(options);
+  },
   read: async () => undefined,
   run: (calls, asked, onProgress) => extract(calls, asked, onProgress),
   print: extractText,
@@ -70,7 +73,8 @@ export const verb = toolVerb({
     'What a LoRA is made of: ranks, norms, scale, and the ranks that keep 90, 95 and 99 % of it; of a base and a fine-tune, the same of their difference. With --out it is written: one LoRA at other ranks, scaled, with some of its modules, for PEFT, MLX or llama.cpp; of two models as by extract-lora.',
   options: loraOptions,
   writes: () => false,
-  check({ options, given, subjects = [] }) {
+  check({ options, given, subjects }) {
+    refuseRecipe(subjects);
     if (subjects.length > 2) throw usage('lora takes one LoRA, or a base and a fine-tune.');
     const isPair = subjects.length === 2;
     if (isPair && given.has('out')) requireRank(options);
@@ -122,6 +126,11 @@ function extract(
     },
     onProgress,
   );
+}
+
+function refuseRecipe(subjects: readonly string[]): void {
+  const recipe = subjects.find((name) => /\.ya?ml$/i.test(name));
+  if (recipe) throw usage(`A recipe becomes a LoRA by a merge: amalgam merge ${recipe} --adapter --out DIR.`);
 }
 
 function requireRank(options: OptionValues<typeof extractOptions>): void {
