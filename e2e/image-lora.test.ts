@@ -1,11 +1,8 @@
 /** LoRAs of image models: keys as each tool writes them, into one LoRA, against the product of their factors in f64. */
 import { describe, expect, it } from 'vitest';
-import { normals } from '../src/backend/philox';
-import { encodeFromF32 } from '../src/formats/half';
 import { imageKey, imageModule, imagePath } from '../src/formats/image-lora';
-import { buildSafetensorsHeader, sortForFile } from '../src/formats/safetensors-write';
-import { memoryFolder } from '../src/inputs/memory-models.test.support';
 import { openModel } from '../src/inputs/opened-model';
+import { ATTENTION, CONV, diffusers, kohya, loraFile, product, tensor } from './image-loras';
 import { largestDifference, mergeInNode, planInNode, type Tensors } from './merge-in-node';
 
 /** Modules of each family as its trainers and tools write them, and the paths that they are of. */
@@ -154,70 +151,8 @@ it.each([
   expect(imageKey(key)).toEqual({ part, module });
 });
 
-// Files of LoRAs, and what they are merged into.
+// What files of LoRAs are merged into.
 
-type Values = Record<string, { shape: number[]; values: Float32Array }>;
-
-function loraFile(name: string, tensors: Values, dtype: 'F32' | 'F16' = 'F32') {
-  const sorted = sortForFile(
-    Object.entries(tensors).map(([key, { shape }]) => ({ name: key, dtype, shape })),
-  );
-  const width = dtype === 'F32' ? 4 : 2;
-  const listed = sorted.map((tensor) => ({
-    ...tensor,
-    byteLength: tensors[tensor.name]!.values.length * width,
-  }));
-  const header = buildSafetensorsHeader(listed, {});
-  const parts = listed.map((tensor) => {
-    const bytes = new Uint8Array(tensor.byteLength);
-    encodeFromF32(tensors[tensor.name]!.values, dtype, bytes);
-    return bytes;
-  });
-  return memoryFolder(name, { [`${name}.safetensors`]: Uint8Array.from(Buffer.concat([header, ...parts])) });
-}
-
-const tensor = (seed: number, ...shape: number[]) => ({
-  shape,
-  values: Float32Array.from(
-    normals(
-      shape.reduce((a, b) => a * b, 1),
-      [seed, 0],
-    ),
-  ),
-});
-const scalar = (value: number) => ({ shape: [], values: Float32Array.of(value) });
-
-/** scale · B · A in f64, of factors with kernels too. */
-function product(a: Values[string], b: Values[string], scale: number): Float64Array {
-  const rank = a.shape[0]!;
-  const inputs = a.values.length / rank;
-  const outputs = b.values.length / rank;
-  return Float64Array.from({ length: outputs * inputs }, (_, i) => {
-    let sum = 0;
-    for (let k = 0; k < rank; k++)
-      sum += b.values[Math.floor(i / inputs) * rank + k]! * a.values[k * inputs + (i % inputs)]!;
-    return scale * sum;
-  });
-}
-
-const ATTENTION = 'unet.down_blocks.1.attentions.0.proj_in';
-const CONV = 'unet.down_blocks.1.resnets.0.conv1';
-
-/** A kohya LoRA with α, and one of diffusers without, of the same modules, each with another rank. */
-const kohya: Values = {
-  'lora_unet_input_blocks_4_1_proj_in.lora_down.weight': tensor(1, 4, 12),
-  'lora_unet_input_blocks_4_1_proj_in.lora_up.weight': tensor(2, 8, 4),
-  'lora_unet_input_blocks_4_1_proj_in.alpha': scalar(2),
-  'lora_unet_input_blocks_4_0_in_layers_2.lora_down.weight': tensor(3, 4, 6, 3, 3),
-  'lora_unet_input_blocks_4_0_in_layers_2.lora_up.weight': tensor(4, 8, 4, 1, 1),
-  'lora_unet_input_blocks_4_0_in_layers_2.alpha': scalar(1),
-};
-const diffusers: Values = {
-  [`${ATTENTION}.lora_A.weight`]: tensor(5, 2, 12),
-  [`${ATTENTION}.lora_B.weight`]: tensor(6, 8, 2),
-  [`${CONV}.lora_A.weight`]: tensor(7, 2, 6, 3, 3),
-  [`${CONV}.lora_B.weight`]: tensor(8, 8, 2, 1, 1),
-};
 const folders = { one: loraFile('one', kohya), two: loraFile('two', diffusers) };
 const recipe = (models: string, amalgam = '') =>
   `merge_method: task_arithmetic\nmodels: [${models}]\namalgam: {output: adapter${amalgam}}\n`;

@@ -47,23 +47,25 @@ const PREFIX = 'base_model.model.';
 
 /** Both factors of every module with a rank above 0, in the order of a convention. */
 export function factorEntries(
-  modules: readonly Pick<FactorModule, 'module' | 'kind' | 'factors'>[],
+  modules: readonly (Pick<FactorModule, 'module' | 'kind' | 'factors'> & { kernel?: readonly number[] })[],
   ranks: readonly number[],
   { dtype, naming = LORA_NAMINGS.peft }: Pick<ExtractOptions, 'dtype'> & { naming?: LoraNaming },
 ): AdapterEntry[] {
   const most = Math.max(...ranks);
-  return modules.flatMap(({ module, kind, factors }, i) => {
+  return modules.flatMap(({ module, kind, factors, kernel = [] }, i) => {
     const own = ranks[i]!;
     if (own === 0) return [];
     const rank = naming.oneRank ? most : own;
     const { a, b } = naming.factors(module, kind);
     const { inputs, outputs } = factors;
+    const channels = kernel.reduce((rest, extent) => rest / extent, inputs);
+    const ones = kernel.map(() => 1);
     return [
-      inMemory(a.name, dtype, a.transposed ? [inputs, rank] : [rank, inputs], () => {
+      inMemory(a.name, dtype, a.transposed ? [inputs, rank] : [rank, channels, ...kernel], () => {
         const rows = filledUp(firstRanks(factors, own), rank * inputs);
         return encoded(a.transposed ? transposed(rows, inputs) : rows, dtype);
       }),
-      inMemory(b.name, dtype, b.transposed ? [rank, outputs] : [outputs, rank], () => {
+      inMemory(b.name, dtype, b.transposed ? [rank, outputs] : [outputs, rank, ...ones], () => {
         const rows = filledUp(factors.b.subarray(0, own * outputs), rank * outputs);
         return encoded(b.transposed ? rows : transposed(rows, outputs), dtype);
       }),

@@ -19,6 +19,8 @@ export interface LoraPart {
   scale: number;
   inputs: number;
   outputs: number;
+  /** Of a convolution: A is stored as [rank, channels, ...kernel]. */
+  kernel: readonly number[];
 }
 
 /** @throws AmalgamError `AdapterUnsupported` for what is not made of plain factors */
@@ -41,12 +43,12 @@ export async function readPart(
 ): Promise<LoraPart> {
   const { rank, scale, kind } = update;
   const [a, b] = [await readF32(update.a, read), await readF32(update.b, read)];
-  const sides = { inputs: a.length / rank, outputs: b.length / rank };
+  const sides = { inputs: a.length / rank, outputs: b.length / rank, kernel: update.a.shape.slice(2) };
   if (adapter.config.type !== 'MLX') return { module, kind, a, b, rank, scale, ...sides };
   return {
     ...{ module, kind: kind === 'linear' ? 'embedding' : 'linear', rank, scale },
     ...{ a: transposed(b, rank), b: transposed(a, sides.inputs) },
-    ...{ inputs: sides.outputs, outputs: sides.inputs },
+    ...{ inputs: sides.outputs, outputs: sides.inputs, kernel: [] },
   };
 }
 

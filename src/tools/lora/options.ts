@@ -1,5 +1,6 @@
 /** Options of extracting a LoRA from the difference of two models. */
 
+import { IMAGE_CONVENTIONS } from '../../formats/image-lora';
 import type { RankChoice } from '../../reports/lora';
 import type { Options, OptionValues } from '../../reports/option';
 
@@ -104,10 +105,10 @@ export const loraOptions = {
   },
   format: {
     kind: 'choice',
-    help: 'What reads the LoRA: PEFT, mlx_lm, or llama.cpp (base+lora).',
+    help: 'What reads the LoRA: PEFT, mlx_lm, or llama.cpp (base+lora); of an image model kohya’s tools, diffusers or ComfyUI, else those that read it before.',
     label: 'format',
-    values: ['peft', 'mlx', 'gguf'],
-    labels: ['PEFT', 'MLX', 'GGUF for llama.cpp'],
+    values: ['peft', 'mlx', 'gguf', ...IMAGE_CONVENTIONS],
+    labels: ['as it is, or PEFT', 'MLX', 'GGUF for llama.cpp', 'kohya', 'diffusers', 'ComfyUI'],
     default: 'peft',
   },
 } as const satisfies Options;

@@ -1,4 +1,5 @@
 /** Requests and reports of extracting a LoRA: plain data for the worker boundary. */
+import type { ImageConvention } from '../../formats/image-lora';
 import type { BackendChoice, BackendKind } from '../../reports/backend';
 import type { DestinationSpec, WorkSeconds } from '../../reports/job';
 import type { CutReport, MeasuredModule, RankChoice } from '../../reports/lora';
@@ -65,6 +66,6 @@ export interface ReshapeLoraRequest {
   include: string[];
   exclude: string[];
   scale: number;
-  format: 'peft' | 'mlx' | 'gguf';
+  format: 'peft' | 'mlx' | 'gguf' | ImageConvention;
   dtype: 'F32' | 'F16' | 'BF16';
 }

@@ -5,6 +5,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { products } from '../../../e2e/adapter-output-cases';
 import { diskFolder, smallSample } from '../../../e2e/disk-folder';
 import { goldenFolder } from '../../../e2e/goldens';
+import { diffusers, kohya, loraFile, product } from '../../../e2e/image-loras';
 import { largestDifference, mergeInNode, readTensors } from '../../../e2e/merge-in-node';
 import { openModels } from '../../host/models';
 import { singularValues } from '../../linalg/small-svd';
@@ -201,5 +202,49 @@ describe('one LoRA written again', () => {
     const dora = await diskFolder('dora', join(goldenFolder('adapters'), 'embed-dora'));
     await expect(reshaped({ lora: 'dora' }, { dora })).rejects.toThrow(/uses DoRA/);
     await expect(reshaped({ lora: 'base' })).rejects.toThrow(/whole model/);
+  });
+});
+
+describe('a LoRA of an image model', () => {
+  const more = { sd: loraFile('sd', kohya) };
+
+  it('goes from kohya to ComfyUI, to diffusers and back, and stays the same factors', async () => {
+    const comfyui = await reshaped({ lora: 'sd', format: 'comfyui' }, more);
+    const first = readTensors(await bytesOf(comfyui.folder, 'lora.safetensors'), 'comfyui');
+    expect([...first.keys()].sort()[0]).toBe('diffusion_model.input_blocks.4.0.in_layers.2.lora_A.weight');
+    const named = await reshaped({ lora: 'it', format: 'diffusers' }, { it: comfyui.folder });
+    const second = readTensors(await bytesOf(named.folder, 'lora.safetensors'), 'diffusers');
+    expect([...second.keys()].sort()).toEqual(Object.keys(diffusers).sort());
+    const back = await reshaped({ lora: 'it', format: 'kohya' }, { it: named.folder });
+    const last = readTensors(await bytesOf(back.folder, 'lora.safetensors'), 'kohya');
+    for (const [key, { values, shape }] of second) {
+      const module = key.replace(/\.lora_[AB]\.weight$/, '').replaceAll('.', '_');
+      const kept = last.get(`lora_${module}.lora_${key.includes('_A.') ? 'down' : 'up'}.weight`)!;
+      expect(kept.shape).toEqual(shape);
+      expect(kept.values).toEqual(values);
+    }
+  });
+
+  it('of another rank keeps its kernels, and the change where the rank is all of it', async () => {
+    const { folder } = await reshaped({ lora: 'sd', rank: { kind: 'rank', rank: 4 } }, more);
+    const tensors = readTensors(await bytesOf(folder, 'lora.safetensors'), 'made');
+    for (const [name, alpha] of [
+      ['lora_unet_input_blocks_4_1_proj_in', 2],
+      ['lora_unet_input_blocks_4_0_in_layers_2', 1],
+    ] as const) {
+      const [down, up] = ['lora_down', 'lora_up'].map((part) => `${name}.${part}.weight`) as [string, string];
+      const [a, b] = [tensors.get(down)!, tensors.get(up)!];
+      expect([a.shape, b.shape]).toEqual([kohya[down]!.shape, kohya[up]!.shape]);
+      const wanted = product(kohya[down]!, kohya[up]!, alpha / 4);
+      const found = largestDifference(Float32Array.from(product(a, b, 1)), Float32Array.from(wanted));
+      expect(found.relative).toBeLessThan(1e-5);
+    }
+  });
+
+  it.each([
+    ['sd', 'mlx'],
+    ['base+kitchen', 'kohya'],
+  ] as const)('%s is not written for %s', async (lora, format) => {
+    await expect(reshaped({ lora, format }, more)).rejects.toMatchObject({ code: 'Usage' });
   });
 });

@@ -3,7 +3,8 @@
 import { AmalgamError } from '../../errors';
 import { weightBytes } from '../../formats/dtype';
 import { ADAPTER_GGUF_TYPES } from '../../formats/gguf-type';
-import { LORA_NAMINGS } from '../../formats/lora-naming';
+import { IMAGE_CONVENTIONS } from '../../formats/image-lora';
+import { LORA_NAMINGS, type LoraNaming, loraNaming } from '../../formats/lora-naming';
 import { counted } from '../../formats/quantity';
 import { formatModelRef, parseModelRef } from '../../formats/recipe';
 import { openBackend } from '../../host/backends';
@@ -11,7 +12,7 @@ import type { OpenModels } from '../../host/models';
 import { progressMeter } from '../../host/progress-meter';
 import { withResources } from '../../host/resources';
 import { openForReading } from '../../host/weight-inputs';
-import { openAdapter } from '../../inputs/adapter';
+import { type Adapter, openAdapter } from '../../inputs/adapter';
 import type { Svd } from '../../linalg/small-svd';
 import { AMALGAM_VERSION } from '../../merge/version';
 import { mergeRecipe } from '../../recipe/recipe-jobs';
@@ -51,6 +52,7 @@ export async function runReshapeLora(
   const { lora: ref, rank: choice, scale, format, dtype } = request;
   const lora = await openLora(ref, models);
   requireFactors(lora);
+  const naming = namingOf(lora, format);
   const wanted = [...lora.updates].filter(([module]) => isWanted(module, request));
   if (wanted.length === 0) {
     throw new AmalgamError(
@@ -77,8 +79,9 @@ export async function runReshapeLora(
     const kept = shaped.flatMap(({ part: { module } }, i) =>
       ranks[i]! > 0 ? [{ module, rank: ranks[i]! }] : [],
     );
-    const modules = shaped.map(({ part, factors }) => ({ module: part.module, kind: part.kind, factors }));
-    const naming = LORA_NAMINGS[format === 'mlx' ? 'mlx' : 'peft'];
+    const modules = shaped.map(({ part: { module, kind, kernel }, factors }) => ({
+      ...{ module, kind, kernel, factors },
+    }));
     const file = adapterFile(
       factorEntries(modules, ranks, { dtype, naming }),
       { amalgam_version: AMALGAM_VERSION },
@@ -87,7 +90,7 @@ export async function runReshapeLora(
     );
     const { model: base } = parseModelRef(ref);
     const named = parseModelRef(ref).adapter ? formatModelRef({ model: base }) : undefined;
-    const text = naming.config({
+    const text = naming.config?.({
       base: config.baseModel ?? named ?? '',
       ...(config.revision === undefined ? {} : { revision: config.revision }),
       modules: kept,
@@ -111,14 +114,40 @@ export async function runReshapeLora(
         ...{ seconds, stages: meter.stages(), files },
       };
     };
-    if (format === 'gguf') {
+    if (format === 'gguf' && text !== undefined) {
       return done(await asGguf(adapterFolder(file, text), named, request, models, signal, onProgress));
     }
     const destination = await output(request.destination);
-    const files = await writeAdapter(destination, file, { 'adapter_config.json': text }, read);
+    const files = await writeAdapter(
+      destination,
+      file,
+      text === undefined ? {} : { 'adapter_config.json': text },
+      read,
+    );
     await commitOutput(destination, {});
     return done(files);
   });
+}
+
+/** How the LoRA is written in a format: one of an image model in its own names unless another tool's are asked for. */
+function namingOf({ image, path, updates }: Adapter, format: ReshapeLoraRequest['format']): LoraNaming {
+  const convention = IMAGE_CONVENTIONS.find((one) => one === format);
+  const fits = image ? format === 'peft' || convention : !convention;
+  if (!fits) {
+    throw new AmalgamError(
+      'Usage',
+      `${path} is ${image ? 'of an image model' : 'no LoRA of an image model'}, and ${format} is not for those.`,
+      `Choose ${(image ? IMAGE_CONVENTIONS : ['peft', 'mlx', 'gguf']).join(', ')}.`,
+    );
+  }
+  if (!image) return LORA_NAMINGS[format === 'mlx' ? 'mlx' : 'peft'];
+  if (!convention) return loraNaming(image);
+  // ComfyUI has the blocks of a U-Net as the original has them
+  const original = convention === 'comfyui' || (convention === 'kohya' && image.original);
+  const has = (component: string) => [...updates.keys()].some((module) => module.startsWith(`${component}.`));
+  // kohya's trainers count text encoders only where there are several
+  const single = convention === 'kohya' && has('unet') && !has('text_encoder_2');
+  return loraNaming({ convention, original, prefixes: single ? { text_encoder: 'lora_te' } : {} });
 }
 
 /** Factors as they are where no rank is asked for, so that nothing is lost; else those of the leading singular values. */
