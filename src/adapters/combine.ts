@@ -101,9 +101,9 @@ function stacked(loras: readonly LoraFactors[]): Combined {
   const b = new Float32Array(outputs * rank);
   let at = 0;
   for (const lora of loras) {
-    for (const [i, value] of lora.a.entries()) a[at * inputs + i] = value * lora.weight * lora.scale;
-    for (const [i, value] of lora.b.entries()) {
-      b[Math.floor(i / lora.rank) * rank + at + (i % lora.rank)] = value;
+    for (let i = 0; i < lora.a.length; i++) a[at * inputs + i] = lora.a[i]! * lora.weight * lora.scale;
+    for (let o = 0; o < outputs; o++) {
+      b.set(lora.b.subarray(o * lora.rank, (o + 1) * lora.rank), o * rank + at);
     }
     at += lora.rank;
   }

@@ -9,7 +9,7 @@ import * as Comlink from 'comlink';
 import type { Backend } from '../backend/backend';
 import { AmalgamError } from '../errors';
 import { inputName, type ReadTensor } from '../inputs/stored-tensor';
-import type { Derived } from '../inputs/tensor-view';
+import type { Derived, TensorRef } from '../inputs/tensor-view';
 import { reporting, rethrow, rooted, type WorkerPort } from '../platform';
 import type { WorkSeconds } from '../reports/job';
 import type { SourceOrigin } from '../sources/byte-source';
@@ -221,9 +221,6 @@ async function shareWork<Work>(
   const values: Derived[] = [];
   const derived: Derived[] = [];
   const work = portable(options.work, values, derived);
-  // what is quantized a thread opens by itself
-  const readers = values.map((one) => (one.quantized ? undefined : one.open(inputs!.read)));
-  for (const reader of readers) reader?.catch(() => {}); // reported to who asks for it
   const described = files.map(async ({ folder, file }) => {
     const name = inputName(folder, file);
     const { byteLength, origin } = inputs!.stored(name);
@@ -241,12 +238,21 @@ async function shareWork<Work>(
     owner: {
       ...options.owner,
       read: async (input, begin, end) => moved(await inputs!.source(input).read(begin, end)),
-      derived: async (index, begin, end) =>
-        moved(Float32Array.from(await (await readers[index]!)(begin, end))),
+      // opened when it is asked for, and a few at a time; what is quantized a thread opens by itself
+      derived: async (index, begin, end) => {
+        const bytes = await inputs!.read(derivedRef(values[index]!), 4 * begin, 4 * end);
+        return moved(new Float32Array(bytes.buffer, bytes.byteOffset, end - begin));
+      },
       done: (amount, item) => options.onDone?.(amount, item),
     },
   };
 }
+
+/** A tensor of derived values, of which no more is known here. */
+const derivedRef = (derived: Derived): TensorRef => ({
+  ...{ folder: '', file: '', key: '', dtype: 'F32', shape: [], begin: 0, end: 0 },
+  derived,
+});
 
 /** An array whose memory goes with it. */
 export function moved<T extends Uint8Array | Uint32Array | Float32Array | Float64Array>(array: T): T {

@@ -158,7 +158,10 @@ function updateOf(
     if (!alpha) return ref(a);
     return madeTensor({ a: ref(a), ...scales }, a.shape, (values) => {
       const scale = scaleOf(values);
-      return scale === 1 ? values.a! : values.a!.map((value) => scale * value);
+      if (scale === 1) return values.a!;
+      const scaled = new Float32Array(values.a!.length);
+      for (let i = 0; i < scaled.length; i++) scaled[i] = scale * values.a![i]!;
+      return scaled;
     });
   };
   if (magnitude?.shape.some((extent, axis) => extent !== (axis === 0 ? outputs : 1))) {

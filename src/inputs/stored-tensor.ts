@@ -38,7 +38,10 @@ export async function readF32(ref: TensorRef, read: ReadTensor): Promise<Float32
   const bytes = await read(ref, 0, ref.end - ref.begin);
   const values = new Float32Array(ref.shape.reduce((x, y) => x * y, 1));
   decodeToF32(bytes, dtype, values);
-  if (!values.every(Number.isFinite)) nonFinite.add(ref);
+  // infinities and NaN make NaN of zero
+  let zero = 0;
+  for (let i = 0; i < values.length; i++) zero += 0 * values[i]!;
+  if (zero !== 0) nonFinite.add(ref);
   return values;
 }
 
