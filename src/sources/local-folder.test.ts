@@ -79,6 +79,32 @@ describe('grouping files into models', () => {
     ]);
   });
 
+  test('safetensors: several that nothing joins are a model each, and so is one that is picked alone', () => {
+    expect(
+      outline([
+        'loras/a.safetensors',
+        'loras/b.safetensors',
+        'loras/a.preview.png',
+        'one/only.safetensors',
+        'sharded/model-00001-of-00002.safetensors',
+        'sharded/model-00002-of-00002.safetensors',
+        'indexed/x.safetensors',
+        'indexed/y.safetensors',
+        'indexed/model.safetensors.index.json',
+        'picked.safetensors',
+        'other.safetensors',
+      ]),
+    ).toEqual([
+      ['one', ['only.safetensors']],
+      ['sharded', ['model-00001-of-00002.safetensors', 'model-00002-of-00002.safetensors']],
+      ['indexed', ['x.safetensors', 'y.safetensors', 'model.safetensors.index.json']],
+      ['loras/a', ['a.safetensors']],
+      ['loras/b', ['b.safetensors']],
+      ['picked', ['picked.safetensors']],
+      ['other', ['other.safetensors']],
+    ]);
+  });
+
   test('nothing that is a model gives nothing', () => {
     expect(outline(['photos/a.jpg', 'photos/config.json.bak', 'photos/safetensors'])).toEqual([]);
   });

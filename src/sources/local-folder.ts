@@ -8,7 +8,8 @@ const LOOSE_FILES = 'files';
 
 /**
  * Groups picked or dropped files by folder. A folder is a model when it directly holds `config.json`,
- * `adapter_config.json`, a `*.safetensors` file or one model in GGUF; of several in a folder each is a model. Every other file belongs to the nearest model above it, and to none
+ * `adapter_config.json`, a `*.safetensors` file or one model in GGUF; of several such files that nothing joins, each is a model.
+ * Every other file belongs to the nearest model above it, and to none
  * where there is no such model. Folders come in the order of their first file, files in the order given.
  * @returns no folder at all when nothing among the files is a model.
  * @throws Usage when two files have the same path.
@@ -30,9 +31,9 @@ export function foldersFromFiles(files: readonly LocalFile[]): ModelFolder[] {
   for (const { path } of files) {
     if (isModelFile(path)) models.set(parentFolder(path), []);
   }
-  const ggufs = ggufModels(files, models);
+  const ownModels = fileModels(files, models);
   for (const { path, file } of files) {
-    const own = ggufs.get(path);
+    const own = ownModels.get(path);
     const folder = own ?? nearestModel(parentFolder(path), models);
     if (folder === undefined) continue;
     models.get(folder)?.push({
@@ -54,29 +55,45 @@ export function foldersFromFiles(files: readonly LocalFile[]): ModelFolder[] {
 /** Models in one file, or in several that count themselves; Ollama names them by their hash. */
 const GGUF = /(?:-\d{5}-of-\d{5})?\.gguf$|(?<=^|\/)(?=sha256-[0-9a-f]{64}$)/i;
 const PROJECTOR = /mmproj[^/]*$/i;
+const SAFETENSORS = /\.safetensors$/i;
+/** What says that the safetensors beside it are of one model. */
+const OF_ONE = /(?:^|\/)(?:config|adapter_config)\.json$|\.index\.json$|-\d{5}-of-\d{5}\.safetensors$/i;
 
-/** Adds models in GGUF to those that are found. @returns the models of files that are not all of their folder */
-function ggufModels(files: readonly LocalFile[], models: Map<string, ModelFile[]>): Map<string, string> {
-  const found = new Map<string, Set<string>>();
-  const weights = files.filter(({ path }) => GGUF.test(path) && !PROJECTOR.test(path));
-  for (const { path } of weights) {
+/**
+ * Adds models that are files, in GGUF or, where nothing beside them says that they belong together, safetensors: LoRAs of image
+ * models are such. @returns the models of files that are not all of their folder
+ */
+function fileModels(files: readonly LocalFile[], models: Map<string, ModelFile[]>): Map<string, string> {
+  const has = (folder: string, what: RegExp) =>
+    files.some(({ path }) => parentFolder(path) === folder && what.test(path));
+  const modelOf = (path: string): string | undefined => {
     const folder = parentFolder(path);
-    found.set(folder, (found.get(folder) ?? new Set()).add(path.replace(GGUF, '')));
+    if (GGUF.test(path)) {
+      const isBeside = PROJECTOR.test(path) || (folder !== '' && has(folder, SAFETENSORS));
+      return isBeside ? undefined : path.replace(GGUF, '');
+    }
+    const isAlone = SAFETENSORS.test(path) && !has(folder, OF_ONE);
+    return isAlone ? path.replace(SAFETENSORS, '') : undefined;
+  };
+  const found = new Map<string, Map<string, string>>();
+  for (const { path } of files) {
+    const name = modelOf(path);
+    if (name === undefined) continue;
+    const folder = parentFolder(path);
+    found.set(folder, (found.get(folder) ?? new Map()).set(path, name));
   }
-  const isOther = (folder: string) =>
-    files.some(
-      ({ path }) => parentFolder(path) === folder && /adapter_config\.json$|\.safetensors$/.test(path),
-    );
   const own = new Map<string, string>();
-  for (const [folder, names] of found) {
-    if (folder !== '' && isOther(folder)) continue;
+  for (const [folder, named] of found) {
+    const isOther = has(folder, /adapter_config\.json$/) || (has(folder, OF_ONE) && has(folder, SAFETENSORS));
+    if (folder !== '' && isOther) continue;
+    const names = new Set(named.values());
     if (folder !== '' && names.size === 1) {
       if (!models.has(folder)) models.set(folder, []);
       continue;
     }
-    if (!isOther(folder)) models.delete(folder);
+    if (!isOther) models.delete(folder);
     for (const name of names) models.set(name, []);
-    for (const { path } of weights) if (parentFolder(path) === folder) own.set(path, path.replace(GGUF, ''));
+    for (const [path, name] of named) own.set(path, name);
   }
   return own;
 }
