@@ -5,9 +5,9 @@
  * of a folder of this computer in any request.
  */
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import process from 'node:process';
 import AxeBuilder from '@axe-core/playwright';
 import {
@@ -268,4 +268,16 @@ export async function mergeAgain(page: Page): Promise<void> {
   await expect(question.or(second).first()).toBeVisible();
   if (await question.isVisible()) await question.click();
   await expect(second).toBeVisible();
+}
+
+/** Drops files on the page, as the disk has them. */
+export async function drop(page: Page, files: readonly string[]): Promise<void> {
+  const given = files.map((file) => [basename(file), readFileSync(file).toString('base64')] as const);
+  const transfer = await page.evaluateHandle((all) => {
+    const made = new DataTransfer();
+    for (const [name, text] of all)
+      made.items.add(new File([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))], name));
+    return made;
+  }, given);
+  await page.dispatchEvent('body', 'drop', { dataTransfer: transfer });
 }

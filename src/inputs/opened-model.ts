@@ -108,11 +108,12 @@ function weightShapes(model: OpenModel, read: Dequantized | undefined): Pick<Mod
   return { weights: Object.fromEntries([...found].map(([key, shapes]) => [key, [...shapes]])) };
 }
 
-function adapterInfo({ config, method }: Adapter): NonNullable<ModelInfo['adapter']> {
+function adapterInfo({ config, method, image }: Adapter): NonNullable<ModelInfo['adapter']> {
   return {
     summary: adapterSummary(config, method?.title),
     rank: config.rank,
     ...(config.baseModel === undefined ? {} : { baseModel: config.baseModel }),
+    ...(image && { isImage: true }),
   };
 }
 

@@ -21,8 +21,8 @@ export interface ModelInfo {
    * of the weights that its factors are for. Absent where they do not show it: of quantized weights.
    */
   weights?: Readonly<Record<string, readonly string[]>>;
-  /** For an adapter: method and rank in words, and the base it names. */
-  adapter?: { summary: string; rank: number; baseModel?: string };
+  /** For an adapter: method and rank in words, the base it names, and whether that is a model of images or video. */
+  adapter?: { summary: string; rank: number; baseModel?: string; isImage?: true };
   /** Hub only. */
   commit?: string;
   license?: string;

@@ -76,7 +76,7 @@ function Nothing({ factors }: { factors: boolean }) {
       : factors
         ? [
             'The output is the factors of a LoRA',
-            'Layers shows changes of a base: with the base open and Output set to a model, it shows what these LoRAs change.',
+            'Layers shows changes of a base: with it open and Output set to a model, what these LoRAs change. The place LoRA shows what each of them is made of.',
           ]
         : ['Nothing to draw yet', 'Rows and columns come from the plan. Complete the recipe first.'];
   return (

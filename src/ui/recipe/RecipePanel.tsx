@@ -11,7 +11,7 @@ import { Select } from '../parts/Select';
 import { ACTIONS, perform } from '../state/actions';
 import { fullName, shortName } from '../state/built-recipe';
 import { outputCombination } from '../state/recipe-state';
-import { recipeProblems } from '../state/recipe-validation';
+import { needsNoBase, recipeProblems } from '../state/recipe-validation';
 import { editRecipe, methodOf, setView } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
 import { useRecipeAs, useRoomy, useStudio, useStudioState } from '../studio-context';
@@ -169,6 +169,7 @@ function BaseSection() {
   const ref = useStudioState((s) => s.recipe.base);
   const base = useStudioState((s) => s.models.find((m) => m.ref === s.recipe.base));
   const opening = useStudioState(isOpening);
+  const isFree = useStudioState((s) => s.recipe.contributors.length > 0 && needsNoBase(s.recipe, s.models));
   const choose = () => void perform(studio, ACTIONS.chooseBase);
   return (
     <Section
@@ -185,7 +186,11 @@ function BaseSection() {
         </div>
       ) : (
         <div className="empty" data-opening={opening || undefined}>
-          {opening ? 'Opening…' : 'The model that changes are measured from.'}
+          {opening
+            ? 'Opening…'
+            : isFree
+              ? 'LoRAs become a LoRA without their base.'
+              : 'The model that changes are measured from.'}
           {opening ? null : <LinkButton onClick={choose}>Choose a base model</LinkButton>}
         </div>
       )}

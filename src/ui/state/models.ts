@@ -76,7 +76,7 @@ export async function addFiles(studio: Studio, picked: PickedFiles): Promise<voi
 export function addModels(studio: Studio, added: readonly ModelInfo[]): void {
   const { models } = studio.store.getState();
   editRecipe(studio, (recipe) =>
-    recommended(withModels(recipeToAddTo(recipe, added, models), added, models), added),
+    asLora(recommended(withModels(recipeToAddTo(recipe, added, models), added, models), added), models),
   );
 }
 
@@ -89,11 +89,17 @@ export function takeModel(studio: Studio, ref: string, target: AddTarget): void 
     const start = recipeToAddTo(recipe, added, models);
     if (target === 'base') return setBase(start, ref);
     // an adapter names its base
-    return recommended(
-      added[0]?.kind === 'adapter' ? withModels(start, added, models) : addContributor(start, ref),
-      added,
-    );
+    const next = added[0]?.kind === 'adapter' ? withModels(start, added, models) : addContributor(start, ref);
+    return asLora(recommended(next, added), models);
   });
+}
+
+/** LoRAs of image models become a LoRA: the models themselves are not merged here. */
+function asLora(recipe: RecipeState, models: readonly ModelInfo[]): RecipeState {
+  const { base, contributors } = recipe;
+  const isImage = (ref: string) => models.some((m) => m.ref === ref && m.adapter?.isImage);
+  const areImages = base === null && contributors.length > 0 && contributors.every(({ ref }) => isImage(ref));
+  return areImages ? { ...recipe, output: 'adapter' } : recipe;
 }
 
 /** Gives added models the settings that the method recommends: mergekit's default density of 1 trims nothing. */

@@ -35,6 +35,21 @@ describe('recipe problems', () => {
     expect(places(homeless, sampleModels, methodById.get('linear')!)).toEqual([{ kind: 'base' }]);
   });
 
+  test('LoRAs that become a LoRA by their factors need no base; a merge that is cut to one does', () => {
+    const loras = {
+      ...recipe,
+      base: null,
+      output: 'adapter' as const,
+      contributors: recipe.contributors.filter(({ ref }) => ref !== 'samples/workshop'),
+    };
+    const cat = methodById.get('task_arithmetic')!;
+    const of = (more: Partial<typeof loras>) =>
+      places({ ...loras, method: cat.id, ...more }, sampleModels, cat);
+    expect(of({})).toEqual([]);
+    expect(of({ combination: 'merged_svd' })).toEqual([{ kind: 'base' }]);
+    expect(of({ contributors: recipe.contributors })).toEqual([{ kind: 'base' }]);
+  });
+
   test('an adapter cannot be the base', () => {
     expect(places({ ...recipe, base: 'samples/kitchen' }, sampleModels, ties)).toContainEqual({
       kind: 'base',

@@ -6,6 +6,7 @@ import type { ModelInfo } from '../../reports/models';
 import { methodName } from '../format/method-name';
 import { shortName } from './built-recipe';
 import {
+  combinationOf,
   effectiveSpecs,
   hasCurve,
   type RecipeState,
@@ -129,6 +130,7 @@ function baseProblems(
     const message = `${shortName(base)} is an adapter and cannot be the base.`;
     return isAdapter(base) ? [problem(place, message, 'Choose a full checkpoint as the base.')] : [];
   }
+  if (needsNoBase(recipe, models)) return [];
   const remedy = 'Choose the base on the left.';
   if (method.base === 'required')
     return [problem(place, `${methodName(method)} needs a base model.`, remedy)];
@@ -136,6 +138,13 @@ function baseProblems(
   return adapter
     ? [problem(place, `The adapter ${shortName(adapter.ref)} needs a base model to sit on.`, remedy)]
     : [];
+}
+
+/** Whether LoRAs become a LoRA by their factors alone. */
+export function needsNoBase(recipe: RecipeState, models: readonly ModelInfo[]): boolean {
+  if (recipe.output !== 'adapter' || combinationOf(recipe, models) === 'merged_svd') return false;
+  const enabled = recipe.contributors.filter((c) => c.enabled);
+  return enabled.every(({ ref }) => models.some((m) => m.ref === ref && m.kind === 'adapter'));
 }
 
 function contributorProblems(recipe: RecipeState, method: MergeMethod): RecipeProblem[] {
