@@ -40,7 +40,7 @@ export async function planCut(
   if (recipe.amalgam.gguf !== undefined) {
     refuse(
       'The GGUF file of a LoRA is made of a finished one, and this one is cut while it is written.',
-      'Leave gguf out, and convert the result: amalgam merge base+DIR --adapter --gguf F16.',
+      'Leave gguf out, and convert the result in LoRA, or by amalgam lora base+DIR --format gguf --out FOLDER.',
     );
   }
   if (base === undefined || problems.hasErrors()) return undefined;

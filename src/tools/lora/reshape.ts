@@ -12,6 +12,7 @@ import { progressMeter } from '../../host/progress-meter';
 import { withResources } from '../../host/resources';
 import { openForReading } from '../../host/weight-inputs';
 import { openAdapter } from '../../inputs/adapter';
+import { nameSome } from '../../inputs/problems';
 import type { Svd } from '../../linalg/small-svd';
 import { AMALGAM_VERSION } from '../../merge/version';
 import { mergeRecipe } from '../../recipe/recipe-jobs';
@@ -20,9 +21,9 @@ import type { RankChoice } from '../../reports/lora';
 import { findFile } from '../../sources/model-folder';
 import { commitOutput } from '../../write/output-commit';
 import type { CompareProgress } from '../difference/report';
-import { adapterFile } from './adapter-file';
+import { adapterFile, copied } from './adapter-file';
 import { ADAPTER, adapterFolder } from './checks';
-import { factorEntries } from './extract-lora';
+import { factorEntries, moduleOf, PREFIX } from './extract-lora';
 import { type LoraPart, measured, readPart, requireFactors, svdOf, transposed } from './factors';
 import { factorsOf, isWanted, type LoraFactors } from './lora-modules';
 import { openLora } from './measure';
@@ -51,6 +52,14 @@ export async function runReshapeLora(
   const { lora: ref, rank: choice, scale, format, dtype } = request;
   const lora = await openLora(ref, models);
   requireFactors(lora);
+  const saved = [...lora.replaces].filter(([name]) => isWanted(moduleOf(name), request));
+  if (saved.length > 0 && format !== 'peft') {
+    throw new AmalgamError(
+      'AdapterUnsupported',
+      `${format === 'mlx' ? 'mlx_lm' : 'llama.cpp'} takes factors alone, and ${ref} carries ${nameSome(saved.map(([name]) => name))} whole.`,
+      'Leave them out by a part of their path (not modules, --exclude), or write it for PEFT.',
+    );
+  }
   const wanted = [...lora.updates].filter(([module]) => isWanted(module, request));
   if (wanted.length === 0) {
     throw new AmalgamError(
@@ -80,7 +89,10 @@ export async function runReshapeLora(
     const modules = shaped.map(({ part, factors }) => ({ module: part.module, kind: part.kind, factors }));
     const naming = LORA_NAMINGS[format === 'mlx' ? 'mlx' : 'peft'];
     const file = adapterFile(
-      factorEntries(modules, ranks, { dtype, naming }),
+      [
+        ...factorEntries(modules, ranks, { dtype, naming }),
+        ...saved.map(([name, tensor]) => copied(PREFIX + name, tensor)),
+      ],
       { amalgam_version: AMALGAM_VERSION },
       read,
       naming.weights,
@@ -91,7 +103,7 @@ export async function runReshapeLora(
       base: config.baseModel ?? named ?? '',
       ...(config.revision === undefined ? {} : { revision: config.revision }),
       modules: kept,
-      saved: [],
+      saved: [...new Set(saved.map(([name]) => moduleOf(name)))],
       loraBias: false,
       fanInFanOut: config.fanInFanOut,
       tied: config.ensureWeightTying,
@@ -108,6 +120,11 @@ export async function runReshapeLora(
       }, 0);
       return {
         ...{ ...report, parameters, engine: kind, adapter, version: AMALGAM_VERSION },
+        saved: saved.map(([name, { shape, begin: from, end }]) => ({
+          name,
+          shape: [...shape],
+          bytes: end - from,
+        })),
         ...{ seconds, stages: meter.stages(), files },
       };
     };
@@ -159,10 +176,7 @@ function reportOf(
   ranks: readonly number[],
   { dtype }: ReshapeLoraRequest,
   choice: RankChoice | null,
-): Pick<
-  ExtractLoraReport,
-  'base' | 'finetuned' | 'rank' | 'modules' | 'saved' | 'left' | 'merged' | 'notes'
-> {
+): Pick<ExtractLoraReport, 'base' | 'finetuned' | 'rank' | 'modules' | 'left' | 'merged' | 'notes'> {
   let [all, lost] = [0, 0];
   const modules = shaped.flatMap(({ part, values, squares }, i): ExtractLoraReport['modules'] => {
     const rank = ranks[i]!;
@@ -184,7 +198,7 @@ function reportOf(
       : [],
   );
   return {
-    ...{ base: ref, finetuned: ref, modules, saved: [], left },
+    ...{ base: ref, finetuned: ref, modules, left },
     rank: choice ?? { kind: 'rank', rank: Math.max(...ranks) },
     merged: { error: all > 0 ? Math.sqrt(lost / all) : 0, maxError: null, failed: [] },
     notes: dtype === 'F32' ? [] : [`Rounding to ${dtype} is not counted in the error.`],
