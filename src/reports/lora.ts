@@ -113,9 +113,18 @@ export function rankKeeping(kept: readonly number[], share: number): number | un
   return at < 0 ? undefined : at + 1;
 }
 
+/** The same of one module; 0 for one that changes nothing. */
+export function moduleRank(
+  module: Pick<MeasuredModule, 'squares' | 'values'>,
+  share: number,
+): number | undefined {
+  return module.squares === 0 ? 0 : rankKeeping(keptByRank([module]), share);
+}
+
 /** The ranks that keep 90, 95 and 99 %, and, where even the largest keeps little, what it means. */
 export function curveWords(modules: readonly MeasuredModule[]): string[] {
   const kept = keptByRank(modules);
+  if (kept.length === 0) return ['Nothing changes in it.'];
   const found = SHARES.flatMap((share) => {
     const rank = rankKeeping(kept, share);
     return rank === undefined ? [] : [`rank ${rank} keeps ${formatPercent(share)}`];

@@ -1,6 +1,13 @@
 import { memo } from 'react';
 import { formatCount, formatCounted, formatPercent, formatReal } from '../../formats/quantity';
-import { curveWords, keptByRank, type MeasuredModule, rankKeeping, SHARES } from '../../reports/lora';
+import {
+  curveWords,
+  keptByRank,
+  type MeasuredModule,
+  moduleRank,
+  rankKeeping,
+  SHARES,
+} from '../../reports/lora';
 import { BarStrip } from '../../ui/charts/SpectrumPlot';
 import { Button } from '../../ui/parts/Button';
 import { Costs } from '../../ui/parts/Costs';
@@ -70,8 +77,7 @@ function Curve({ modules, onRank }: { modules: readonly MeasuredModule[]; onRank
   );
 }
 
-const rankOf = (share: number) => (m: MeasuredModule) =>
-  rankKeeping(keptByRank([m]), share) ?? Number.POSITIVE_INFINITY;
+const rankOf = (share: number) => (m: MeasuredModule) => moduleRank(m, share) ?? Number.POSITIVE_INFINITY;
 
 const columns: TableColumn<MeasuredModule>[] = [
   nameColumn('Module', (m) => m.module),

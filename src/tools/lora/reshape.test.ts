@@ -199,6 +199,32 @@ describe('one LoRA written again', () => {
     await expect(reshaped({ lora: 'kitchen', format: 'gguf' })).rejects.toThrow(/no base is named/);
   });
 
+  it('a module that changes nothing is left out where ranks are chosen', async () => {
+    const { folders } = await opened();
+    const idle = 'base_model.model.model.layers.0.mlp.up_proj.lora_B.weight';
+    const weights = readTensors(await bytesOf(folders.kitchen!, 'adapter_model.safetensors'), 'kitchen');
+    const all = Object.fromEntries(
+      [...weights].map(([name, { shape, values }]) => [
+        name,
+        { shape, values: Float32Array.from(values, (v) => (name === idle ? 0 : v)) },
+      ]),
+    );
+    const config = new TextDecoder().decode(await bytesOf(folders.kitchen!, 'adapter_config.json'));
+    const lora = memoryFolder('idle', {
+      'adapter_config.json': config,
+      'adapter_model.safetensors': weightFile(all),
+    });
+    const { report } = await reshaped({ lora: 'idle', rank: { kind: 'energy', share: 0.9 } }, { idle: lora });
+    expect(report.left).toEqual([
+      { name: 'model.layers.0.mlp.up_proj', normDelta: 0, why: 'it changes nothing' },
+    ]);
+    expect(report.modules).toHaveLength(13);
+    const alone = { lora: 'idle', include: ['layers.0.mlp.up'], rank: { kind: 'rank', rank: 2 } } as const;
+    await expect(reshaped({ ...alone, include: [...alone.include] }, { idle: lora })).rejects.toThrow(
+      /changes nothing/,
+    );
+  });
+
   it('what it carries whole goes along, and where that cannot be it says how to leave it out', async () => {
     const norm = random([32], 1, 5);
     const { folders } = await opened();

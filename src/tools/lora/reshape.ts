@@ -86,6 +86,13 @@ export async function runReshapeLora(
     const kept = shaped.flatMap(({ part: { module } }, i) =>
       ranks[i]! > 0 ? [{ module, rank: ranks[i]! }] : [],
     );
+    if (kept.length === 0) {
+      throw new AmalgamError(
+        'NothingToExtract',
+        `Every module of ${ref} that is asked for changes nothing.`,
+        'Check that this LoRA was trained.',
+      );
+    }
     const modules = shaped.map(({ part, factors }) => ({ module: part.module, kind: part.kind, factors }));
     const naming = LORA_NAMINGS[format === 'mlx' ? 'mlx' : 'peft'];
     const file = adapterFile(
@@ -148,7 +155,8 @@ function shapedPart(part: LoraPart, svd: Svd, { rank: choice, maxRank, scale }: 
     return { ...found, rank: part.rank, factors: { a, b: transposed(part.b, part.rank), ...sides } };
   }
   const most = Math.min(svd.s.length, choice.kind === 'rank' ? choice.rank : maxRank);
-  const { rank } = rankOf(choice, svd.s, squares, Math.max(1, most));
+  // one that changes nothing has no direction
+  const rank = most === 0 ? 0 : rankOf(choice, svd.s, squares, most).rank;
   const own = { ...svd, s: svd.s.map((s) => s * Math.abs(scale)) };
   const factors = factorsOf(own, rank, false);
   if (scale < 0) for (const [i, value] of factors.a.entries()) factors.a[i] = -value;
@@ -194,7 +202,12 @@ function reportOf(
   });
   const left = shaped.flatMap(({ part, squares }, i) =>
     ranks[i] === 0
-      ? [{ name: part.module, normDelta: Math.sqrt(squares), why: 'the byte budget has no room for it' }]
+      ? [
+          {
+            ...{ name: part.module, normDelta: Math.sqrt(squares) },
+            why: squares === 0 ? 'it changes nothing' : 'the byte budget has no room for it',
+          },
+        ]
       : [],
   );
   return {
