@@ -30,7 +30,7 @@ test('one rank for all modules keeps a share of what all of them change', () => 
 
 test('the curve in words, and a change that no rank holds is called so', () => {
   expect(curveWords([module([3, 1, 0.1])]).map(plain)).toEqual([
-    'Rank 2 keeps 90.0 %, rank 2 keeps 95.0 %, rank 2 keeps 99.0 % of the change.',
+    'Rank 2 keeps 90 %, rank 2 keeps 95 %, rank 2 keeps 99 % of the change.',
   ]);
   expect(curveWords([module([1, 1], 10)]).map(plain)).toEqual([
     'Rank 2, the largest looked at, keeps 20.0 % of the change.',

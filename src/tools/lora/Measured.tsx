@@ -7,6 +7,7 @@ import {
   moduleRank,
   rankKeeping,
   SHARES,
+  shareWords,
 } from '../../reports/lora';
 import { BarStrip } from '../../ui/charts/SpectrumPlot';
 import { Button } from '../../ui/parts/Button';
@@ -69,7 +70,7 @@ function Curve({ modules, onRank }: { modules: readonly MeasuredModule[]; onRank
             why={rank === undefined ? `Rank ${kept.length}, the largest looked at, keeps ${most}.` : null}
             onClick={() => rank !== undefined && onRank(rank)}
           >
-            {formatPercent(share)}: {rank === undefined ? `above rank ${kept.length}` : `rank ${rank}`}
+            {shareWords(share)}: {rank === undefined ? `above rank ${kept.length}` : `rank ${rank}`}
           </Button>
         ))}
       </div>
@@ -83,7 +84,7 @@ const columns: TableColumn<MeasuredModule>[] = [
   nameColumn('Module', (m) => m.module),
   numberColumn('norm', '‖Δ‖', '62px', (m) => Math.sqrt(m.squares), formatReal),
   ...SHARES.map((share) =>
-    numberColumn<MeasuredModule>(String(share), formatPercent(share), '52px', rankOf(share), (rank) =>
+    numberColumn<MeasuredModule>(String(share), shareWords(share), '44px', rankOf(share), (rank) =>
       Number.isFinite(rank) ? formatCount(rank) : 'more',
     ),
   ),
