@@ -91,6 +91,16 @@ it.each([
   expect({ base, revision }).toEqual(expected);
 });
 
+it('a share to keep means that the change is cut; beside another combination it has no effect, and is named', async () => {
+  const yaml = (more: string) =>
+    `merge_method: task_arithmetic\nbase_model: base\nmodels: [{model: base+a, parameters: {weight: 1}}]\namalgam: {output: adapter, energy: 0.9${more}}\n`;
+  const cut = await planInNode(yaml(''), root, { ...folders, base });
+  expect(cut.plan.cut?.rank).toEqual({ kind: 'energy', share: 0.9 });
+  const { plan } = await planInNode(yaml(', combination: cat'), root, { ...folders, base });
+  expect(plan.cut).toBeUndefined();
+  expect(plan.problems.find(({ code }) => code === 'ParameterIgnored')?.message).toMatch(/energy/);
+});
+
 it('a plan says which adapters each factor is made of', async () => {
   const { plan } = await planInNode(recipeOf(cases.find(({ name }) => name === 'cat')!), root, folders);
   const everyone = plan.contributors.map((_, i) => i);

@@ -104,4 +104,5 @@ test('LoRAs that become a LoRA are read without their base, unless its config is
   expect(read('', 'y')).toEqual(['b', 'x', 'y']);
   expect(read(', combination: cat', 'y')).toEqual(['x', 'y']);
   expect(read(', combination: merged_svd')).toEqual(['b', 'x', 'y']);
+  expect(read(', energy: 0.9')).toEqual(['b', 'x', 'y']);
 });

@@ -31,13 +31,13 @@ export function recipeRepositories(recipe: Recipe): string[] {
  * alone, unless a GGUF file of it needs the config of their base, they are run on it, or the merge's change is cut.
  */
 export function repositoriesRead(recipe: Recipe): string[] {
-  const { output, gguf, combination } = recipe.amalgam;
+  const { output, gguf, combination, energy } = recipe.amalgam;
   const runs = recipe.mergeMethod === 'gram' && recipe.parameters.match !== 'changes';
   const refs = (recipe.models ?? []).map(({ model }) => parseModelRef(model));
   const isCut =
     combination === 'merged_svd' ||
     !Object.hasOwn(COMBINATIONS_OF, recipe.mergeMethod) ||
-    (combination === undefined && refs.some(({ adapter }) => !adapter));
+    (combination === undefined && (energy !== undefined || refs.some(({ adapter }) => !adapter)));
   const ofFactors = output === 'adapter' && gguf === undefined && !recipe.stages && !runs && !isCut;
   if (!ofFactors) return recipeRepositories(recipe);
   return [...new Set(refs.map(({ model, adapter }) => formatModelRef({ model: adapter ?? model })))];

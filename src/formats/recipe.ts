@@ -130,7 +130,7 @@ export interface RecipeExtensions {
   exclude?: string[];
   /** `adapter`: the output is a LoRA of the base. */
   output?: 'model' | 'adapter';
-  /** How it comes about; by default the first of {@link COMBINATIONS_OF} the method where all contributors are LoRAs, else `merged_svd`. */
+  /** How it comes about; by default the first of {@link COMBINATIONS_OF} the method where all contributors are LoRAs and no energy is named, else `merged_svd`. */
   combination?: Combination;
   /** Rank of an adapter that is cut from singular values, the most of `merged_svd` by energy. Default: the largest of the inputs. */
   rank?: number;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { curveWords, keptByRank, type MeasuredModule, rankKeeping } from './lora';
+import { curveWords, keptByRank, type MeasuredModule, moduleRank, rankKeeping } from './lora';
 
 const module = (values: number[], squares = values.reduce((sum, s) => sum + s * s, 0)) =>
   ({
@@ -20,11 +20,17 @@ test('one rank for all modules keeps a share of what all of them change', () => 
   expect(rankKeeping(kept, 0.95)).toBe(3);
   expect(rankKeeping([0.4, 0.8], 0.9)).toBeUndefined();
   expect(keptByRank([])).toEqual([]);
+  expect([module([3, 1]), module([], 0), module([1], 9)].map((m) => moduleRank(m, 0.95))).toEqual([
+    2,
+    0,
+    undefined,
+  ]);
+  expect(curveWords([module([], 0)])).toEqual(['Nothing changes in it.']);
 });
 
 test('the curve in words, and a change that no rank holds is called so', () => {
   expect(curveWords([module([3, 1, 0.1])]).map(plain)).toEqual([
-    'Rank 2 keeps 90.0 %, rank 2 keeps 95.0 %, rank 2 keeps 99.0 % of the change.',
+    'Rank 2 keeps 90 %, rank 2 keeps 95 %, rank 2 keeps 99 % of the change.',
   ]);
   expect(curveWords([module([1, 1], 10)]).map(plain)).toEqual([
     'Rank 2, the largest looked at, keeps 20.0 % of the change.',

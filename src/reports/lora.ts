@@ -93,6 +93,9 @@ export interface MeasuredModule {
 /** Shares of the change that a rank is looked for that keeps them. */
 export const SHARES = [0.9, 0.95, 0.99] as const;
 
+/** `95 %` */
+export const shareWords = (share: number) => `${Math.round(100 * share)}\u00a0%`;
+
 /** Share of Σ‖Δ‖² that one rank for all modules keeps, from rank 1 on. */
 export function keptByRank(modules: readonly Pick<MeasuredModule, 'squares' | 'values'>[]): number[] {
   const most = modules.reduce((length, { values }) => Math.max(length, values.length), 0);
@@ -113,12 +116,21 @@ export function rankKeeping(kept: readonly number[], share: number): number | un
   return at < 0 ? undefined : at + 1;
 }
 
+/** The same of one module; 0 for one that changes nothing. */
+export function moduleRank(
+  module: Pick<MeasuredModule, 'squares' | 'values'>,
+  share: number,
+): number | undefined {
+  return module.squares === 0 ? 0 : rankKeeping(keptByRank([module]), share);
+}
+
 /** The ranks that keep 90, 95 and 99 %, and, where even the largest keeps little, what it means. */
 export function curveWords(modules: readonly MeasuredModule[]): string[] {
   const kept = keptByRank(modules);
+  if (kept.length === 0) return ['Nothing changes in it.'];
   const found = SHARES.flatMap((share) => {
     const rank = rankKeeping(kept, share);
-    return rank === undefined ? [] : [`rank ${rank} keeps ${formatPercent(share)}`];
+    return rank === undefined ? [] : [`rank ${rank} keeps ${shareWords(share)}`];
   });
   const most = kept.at(-1) ?? 1;
   const largest = `Rank ${kept.length}, the largest looked at, keeps ${formatPercent(most)} of the change`;

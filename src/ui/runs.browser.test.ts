@@ -239,6 +239,18 @@ function cutOff(recipe: Recipe, name: string): InterruptedRun {
   };
 }
 
+test('a merge that is cut to a LoRA cannot be paused, and says why', async () => {
+  const studio = await open({ hold: holding(0) });
+  editRecipe(studio, (recipe) => ({ ...recipe, output: 'adapter', combination: 'merged_svd' }));
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await expect
+    .element(page.getByRole('button', { name: 'Pause' }))
+    .toHaveAccessibleDescription(
+      'A merge that is cut to a LoRA is written at its end: it cannot go on later.',
+    );
+  await page.getByRole('button', { name: 'Cancel' }).click();
+});
+
 test('a merge that is paused before its first tensor says what is kept, and no bytes of nothing', async () => {
   const interrupted: InterruptedRun[] = [];
   const fixture = fixtureWorker({ hold: holding(0) });

@@ -23,7 +23,10 @@ export async function combinationOf(
   const { mergeMethod, amalgam } = recipe;
   const known = combinationsOf(mergeMethod);
   const chosen = amalgam.combination;
-  if (chosen === undefined) return (await areLoras(recipe, open)) ? known[0] : 'merged_svd';
+  if (chosen === undefined) {
+    // a share to keep says that something is cut
+    return amalgam.energy === undefined && (await areLoras(recipe, open)) ? known[0] : 'merged_svd';
+  }
   if (known.includes(chosen)) return chosen;
   const owner = Object.entries(COMBINATIONS_OF).find(([, all]) => all.includes(chosen))![0];
   refuse(

@@ -65,7 +65,7 @@ export async function planAdapter(
     problems.error('AdapterOutput', message, remedy, tensors);
   const combination = await combinationOf(recipe, open, refuse);
   if (combination === 'merged_svd') {
-    const cut = await planCut(recipe, method, open, problems, refuse, planModels);
+    const cut = await planCut(recipe, method, open, problems, refuse, planModels, cached);
     return cut ?? { problems: problems.list() };
   }
   const contributors = combination ? await openContributors(recipe, open, refuse, problems) : [];
@@ -163,6 +163,7 @@ function noteIdle(recipe: Recipe, method: MergeMethod, combination: Combination,
     ...(recipe.tokenizer !== undefined ? ['tokenizer'] : []),
     ...(recipe.chatTemplate !== undefined ? ['chat_template'] : []),
     ...(isDecomposed(combination) || recipe.amalgam.rank === undefined ? [] : ['rank']),
+    ...(recipe.amalgam.energy === undefined ? [] : ['energy']),
   ];
   const idle = [...new Set([...named, ...keys])].filter((name) => !used.includes(name));
   if (idle.length === 0) return;

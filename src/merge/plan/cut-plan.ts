@@ -8,6 +8,7 @@ import type { Refuse } from './adapter-contributors';
 import { baseRef } from './adapter-output';
 import { cardOf } from './extras';
 import type { Plan } from './plan';
+import { bytesToDownload } from './plan-bytes';
 import type { OpenByPath } from './recipe-models';
 import { asModels } from './solved-factors';
 
@@ -23,6 +24,7 @@ export async function planCut(
   problems: Problems,
   refuse: Refuse,
   planModels: (recipe: Recipe) => Promise<Plan>,
+  cached: ReadonlyMap<string, number>,
 ): Promise<Omit<Plan, 'recipe'> | undefined> {
   const named = baseRef(recipe);
   const base = recipe.baseModel ?? (named && formatModelRef({ model: named }));
@@ -38,7 +40,7 @@ export async function planCut(
   if (recipe.amalgam.gguf !== undefined) {
     refuse(
       'The GGUF file of a LoRA is made of a finished one, and this one is cut while it is written.',
-      'Leave gguf out, and convert the result: amalgam merge base+DIR --adapter --gguf F16.',
+      'Leave gguf out, and convert the result in LoRA, or by amalgam lora base+DIR --format gguf --out FOLDER.',
     );
   }
   if (base === undefined || problems.hasErrors()) return undefined;
@@ -56,6 +58,12 @@ export async function planCut(
   const bytes = mostBytes(plan, maxRank);
   const { recipe: _, vocabulary: __, ...shared } = plan;
   const opened = await open(base);
+  // a method without a base does not read it
+  const files =
+    opened.kind === 'checkpoint' && !plan.inputs.some(({ folder }) => folder === opened.path)
+      ? opened.weightFiles
+      : [];
+  const unread = files.map((file) => [opened.folder, file] as const);
   const largest = plan.tensors.reduce(
     (most, { copy, elements }) => (copy ? most : Math.max(most, elements)),
     0,
@@ -68,6 +76,7 @@ export async function planCut(
       { path: 'adapter_config.json', content: { text: '{}' } },
       ...cardOf(recipe, method, new Map([[base, opened]]), 'peft', problems),
     ],
+    bytesToDownload: plan.bytesToDownload + bytesToDownload(unread, cached),
     bytesToWrite: bytes,
     peakBytes: plan.peakBytes + bytes + HELD * 4 * largest,
     cut: { plan, base, rank: choice, maxRank },

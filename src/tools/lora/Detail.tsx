@@ -1,5 +1,5 @@
 import { formatCount, formatReal, formatShape } from '../../formats/quantity';
-import { type ExtractedModule, keptByRank, type MeasuredModule, rankKeeping } from '../../reports/lora';
+import { type ExtractedModule, type MeasuredModule, moduleRank } from '../../reports/lora';
 import { SpectrumPlot } from '../../ui/charts/SpectrumPlot';
 import { Panel } from '../../ui/inspector/Inspector';
 import { Fact, Section } from '../../ui/parts/Section';
@@ -60,7 +60,7 @@ function WrittenNumbers({ module: m }: { module: ExtractedModule }) {
 }
 
 function MeasuredNumbers({ module: m }: { module: MeasuredModule }) {
-  const mark = rankKeeping(keptByRank([m]), 0.95) ?? m.values.length;
+  const mark = moduleRank(m, 0.95) ?? m.values.length;
   return (
     <>
       <Title module={m} />

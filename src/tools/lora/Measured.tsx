@@ -1,6 +1,14 @@
 import { memo } from 'react';
 import { formatCount, formatCounted, formatPercent, formatReal } from '../../formats/quantity';
-import { curveWords, keptByRank, type MeasuredModule, rankKeeping, SHARES } from '../../reports/lora';
+import {
+  curveWords,
+  keptByRank,
+  type MeasuredModule,
+  moduleRank,
+  rankKeeping,
+  SHARES,
+  shareWords,
+} from '../../reports/lora';
 import { BarStrip } from '../../ui/charts/SpectrumPlot';
 import { Button } from '../../ui/parts/Button';
 import { Costs } from '../../ui/parts/Costs';
@@ -62,7 +70,7 @@ function Curve({ modules, onRank }: { modules: readonly MeasuredModule[]; onRank
             why={rank === undefined ? `Rank ${kept.length}, the largest looked at, keeps ${most}.` : null}
             onClick={() => rank !== undefined && onRank(rank)}
           >
-            {formatPercent(share)}: {rank === undefined ? `above rank ${kept.length}` : `rank ${rank}`}
+            {shareWords(share)}: {rank === undefined ? `above rank ${kept.length}` : `rank ${rank}`}
           </Button>
         ))}
       </div>
@@ -70,14 +78,13 @@ function Curve({ modules, onRank }: { modules: readonly MeasuredModule[]; onRank
   );
 }
 
-const rankOf = (share: number) => (m: MeasuredModule) =>
-  rankKeeping(keptByRank([m]), share) ?? Number.POSITIVE_INFINITY;
+const rankOf = (share: number) => (m: MeasuredModule) => moduleRank(m, share) ?? Number.POSITIVE_INFINITY;
 
 const columns: TableColumn<MeasuredModule>[] = [
   nameColumn('Module', (m) => m.module),
   numberColumn('norm', '‖Δ‖', '62px', (m) => Math.sqrt(m.squares), formatReal),
   ...SHARES.map((share) =>
-    numberColumn<MeasuredModule>(String(share), formatPercent(share), '52px', rankOf(share), (rank) =>
+    numberColumn<MeasuredModule>(String(share), shareWords(share), '44px', rankOf(share), (rank) =>
       Number.isFinite(rank) ? formatCount(rank) : 'more',
     ),
   ),

@@ -43,7 +43,8 @@ import type { ExtractLoraReport } from './report';
 
 // The tensors of an adapter under PEFT's key names (its `save_and_load.py`), from what changed and the ranks chosen.
 
-const PREFIX = 'base_model.model.';
+/** Of PEFT's keys. */
+export const PREFIX = 'base_model.model.';
 
 /** Both factors of every module with a rank above 0, in the order of a convention. */
 export function factorEntries(
@@ -138,7 +139,7 @@ async function savedEntries(
   return { entries, modules: [...modules], left };
 }
 
-function moduleOf(name: string): string {
+export function moduleOf(name: string): string {
   return name.replace(/\.(?:weight|bias)$/, '');
 }
 

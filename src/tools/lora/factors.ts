@@ -23,11 +23,12 @@ export interface LoraPart {
   kernel: readonly number[];
 }
 
-/** @throws AmalgamError `AdapterUnsupported` for what is not made of plain factors */
+/** What it carries whole goes along. @throws AmalgamError `AdapterUnsupported` for what is not made of plain factors */
 export function requireFactors(adapter: Adapter): void {
   // mlx_lm has the same factors, the other way round
-  const plain = { ...adapter, config: { ...adapter.config, type: 'LORA' } };
-  checkMergeable(adapter.config.type === 'MLX' ? plain : adapter, (message) => {
+  const { type } = adapter.config;
+  const config = { ...adapter.config, type: type === 'MLX' ? 'LORA' : type };
+  checkMergeable({ ...adapter, config, replaces: new Map() }, (message) => {
     throw new AmalgamError(
       'AdapterUnsupported',
       message.replace('cannot be part of a merged adapter', 'is not made of plain factors'),

@@ -29,6 +29,8 @@ export interface ExtractOptions {
   settings: LoraSettings;
   dtype: 'F32' | 'F16' | 'BF16';
   seed: number;
+  /** By energy a few singular values are looked for first, which are enough for most merges of LoRAs. */
+  growing?: boolean;
   tileElements?: number;
   signal?: AbortSignal;
   onPhase?(phase: 'extracting' | 'checking', bytes: number, tensors: number): void;
@@ -117,24 +119,34 @@ async function visit(open: OpenTensorPair, options: ExtractOptions, found: Chang
   }
 }
 
+/** Singular values that are looked for first. */
+const FEW = 32;
+
 async function factorise(
   open: OpenTensorPair,
   sums: PairSums,
   { module, kind, transposed }: Target & { carrier: 'factors' },
-  { rank: choice, maxRank, seed }: ExtractOptions,
+  { rank: choice, maxRank, seed, growing }: ExtractOptions,
 ): Promise<FactorModule> {
   const { pair } = open;
   const delta = deltaMatrix(open);
   const count = wantedValues(choice, Math.min(delta.rows, delta.cols), maxRank);
-  const svd = await decompose(delta, { count, seed, name: pair.name });
-  const { rank, reached } = rankOf(choice, svd.s, sums.squares, count);
+  const few = growing && choice.kind === 'energy' && !decomposesExactly(delta) ? [Math.min(FEW, count)] : [];
+  let svd: Svd | undefined;
+  let found: ReturnType<typeof rankOf> | undefined;
+  for (const wanted of new Set([...few, count])) {
+    svd = await decompose(delta, { count: wanted, seed, name: pair.name });
+    found = rankOf(choice, svd.s, sums.squares, wanted);
+    if (found.reached) break;
+  }
+  const { rank, reached } = found!;
   return {
     module,
     kind,
     transposed,
     pair,
-    values: svd.s.slice(0, Math.max(rank, SPECTRUM_VALUES)),
-    factors: factorsOf(svd, rank, transposed),
+    values: svd!.s.slice(0, Math.max(rank, SPECTRUM_VALUES)),
+    factors: factorsOf(svd!, rank, transposed),
     rank,
     reached,
     squares: sums.squares,

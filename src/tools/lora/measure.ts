@@ -10,7 +10,7 @@ import { withResources } from '../../host/resources';
 import { openForReading } from '../../host/weight-inputs';
 import type { Adapter } from '../../inputs/adapter';
 import { noteIgnored } from '../../inputs/adapter';
-import { collectProblems, warningsOf } from '../../inputs/problems';
+import { collectProblems, nameSome, warningsOf } from '../../inputs/problems';
 import { AMALGAM_VERSION } from '../../merge/version';
 import type { MeasuredModule } from '../../reports/lora';
 import { defaultsOf } from '../../reports/option';
@@ -101,6 +101,7 @@ export async function runMeasureLora(
         ...said('Task', config.taskType),
         ...said('Stored as', [...dtypes].join(', ')),
         ...said('Saved by', config.type === 'MLX' ? 'mlx_lm' : 'PEFT'),
+        ...said('Carried whole', nameSome([...lora.replaces.keys()])),
       ],
       notes: warningsOf(problems.list()),
     });

@@ -69,8 +69,9 @@ describe('any merge as a LoRA of its base', () => {
     ['karcher', '', ''],
     ['linear', 'weight: 1', ''],
     ['gram', 'density: 1', 'parameters: {match: changes}\n'],
+    ['gram', 'density: 1', 'parameters: {match: outputs, calibration_windows: 2, calibration_window: 32}\n'],
     ['dare_ties', 'weight: 1, density: 0.5', ''],
-  ])('%s of full rank is the merged model', async (method, settings, parameters) => {
+  ])('%s of full rank is the merged model: %s %s', async (method, settings, parameters) => {
     const full = 'amalgam: {output: adapter, combination: merged_svd, rank: 4096}\n';
     const { report, folder } = await cut(recipeOf(method, full, parameters, settings));
     expect(report.lora!.merged.error).toBeLessThan(1e-4);

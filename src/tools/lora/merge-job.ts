@@ -63,7 +63,7 @@ export const cutToLora: CutToLora = async (plan, request, models, signal, onProg
     resolveHeads([base, tuned.model], problems);
     const { file, config, report } = await extractLora(
       {
-        ...{ base, tuned: tuned.model, engine, read: opened.read, rank, maxRank, signal },
+        ...{ base, tuned: tuned.model, engine, read: opened.read, rank, maxRank, signal, growing: true },
         dtype: recipe.outDtype === undefined ? 'F32' : DTYPES[recipe.outDtype],
         seed: recipe.amalgam.seed ?? 0,
         settings: { include: [], exclude: [], embeddings: 'lora', vectors: 'save' },

@@ -8,11 +8,13 @@ import { goldenFolder } from '../../../e2e/goldens';
 import { diffusers, kohya, loraFile, product } from '../../../e2e/image-loras';
 import { largestDifference, mergeInNode, readTensors } from '../../../e2e/merge-in-node';
 import { openModels } from '../../host/models';
+import { memoryFolder } from '../../inputs/memory-models.test.support';
 import { singularValues } from '../../linalg/small-svd';
 import { fileSource } from '../../sources/file-source';
 import type { ModelFolder } from '../../sources/model-folder';
 import { fakeStorage } from '../../store/opfs.test.fake';
 import { listOutputs, openOutputFile } from '../../write/finished-outputs';
+import { random, weightFile } from '../difference/compare.test.support';
 import { jobs } from './job';
 import type { ReshapeLoraRequest } from './report';
 
@@ -196,6 +198,57 @@ describe('one LoRA written again', () => {
     const file = folder.files.find(({ path }) => path.endsWith('.gguf'))!;
     expect(new TextDecoder().decode((await bytesOf(folder, file.path)).slice(0, 4))).toBe('GGUF');
     await expect(reshaped({ lora: 'kitchen', format: 'gguf' })).rejects.toThrow(/no base is named/);
+  });
+
+  it('a module that changes nothing is left out where ranks are chosen', async () => {
+    const { folders } = await opened();
+    const idle = 'base_model.model.model.layers.0.mlp.up_proj.lora_B.weight';
+    const weights = readTensors(await bytesOf(folders.kitchen!, 'adapter_model.safetensors'), 'kitchen');
+    const all = Object.fromEntries(
+      [...weights].map(([name, { shape, values }]) => [
+        name,
+        { shape, values: Float32Array.from(values, (v) => (name === idle ? 0 : v)) },
+      ]),
+    );
+    const config = new TextDecoder().decode(await bytesOf(folders.kitchen!, 'adapter_config.json'));
+    const lora = memoryFolder('idle', {
+      'adapter_config.json': config,
+      'adapter_model.safetensors': weightFile(all),
+    });
+    const { report } = await reshaped({ lora: 'idle', rank: { kind: 'energy', share: 0.9 } }, { idle: lora });
+    expect(report.left).toEqual([
+      { name: 'model.layers.0.mlp.up_proj', normDelta: 0, why: 'it changes nothing' },
+    ]);
+    expect(report.modules).toHaveLength(13);
+    const alone = { lora: 'idle', include: ['layers.0.mlp.up'], rank: { kind: 'rank', rank: 2 } } as const;
+    await expect(reshaped({ ...alone, include: [...alone.include] }, { idle: lora })).rejects.toThrow(
+      /changes nothing/,
+    );
+  });
+
+  it('what it carries whole goes along, and where that cannot be it says how to leave it out', async () => {
+    const norm = random([32], 1, 5);
+    const { folders } = await opened();
+    const weights = readTensors(await bytesOf(folders.kitchen!, 'adapter_model.safetensors'), 'kitchen');
+    const all = Object.fromEntries(
+      [...weights].map(([name, { shape, values }]) => [name, { shape, values: Float32Array.from(values) }]),
+    );
+    const config = JSON.parse(
+      new TextDecoder().decode(await bytesOf(folders.kitchen!, 'adapter_config.json')),
+    );
+    const whole = memoryFolder('whole', {
+      'adapter_config.json': { ...config, modules_to_save: ['model.norm'] },
+      'adapter_model.safetensors': weightFile({ ...all, 'base_model.model.model.norm.weight': norm }),
+    });
+    const { report, folder } = await reshaped({ lora: 'base+whole', scale: 2 }, { whole });
+    expect(report.saved.map(({ name }) => name)).toEqual(['model.norm.weight']);
+    const { tensors } = await onBase(folder, folders);
+    expect(largestDifference(tensors.get('model.norm.weight')!.values, norm.values).relative).toBeLessThan(
+      1e-6,
+    );
+    const mlx = { lora: 'base+whole', format: 'mlx' } as const;
+    await expect(reshaped(mlx, { whole })).rejects.toThrow(/takes factors alone.*model\.norm\.weight/);
+    expect((await reshaped({ ...mlx, exclude: ['norm'] }, { whole })).report.modules).toHaveLength(14);
   });
 
   it('what has no plain factors is refused by name, and a whole model too', async () => {

@@ -13,6 +13,7 @@ import { progressMeter } from '../../host/progress-meter';
 import { withResources } from '../../host/resources';
 import { openForReading } from '../../host/weight-inputs';
 import { type Adapter, openAdapter } from '../../inputs/adapter';
+import { nameSome } from '../../inputs/problems';
 import type { Svd } from '../../linalg/small-svd';
 import { AMALGAM_VERSION } from '../../merge/version';
 import { mergeRecipe } from '../../recipe/recipe-jobs';
@@ -21,9 +22,9 @@ import type { RankChoice } from '../../reports/lora';
 import { findFile } from '../../sources/model-folder';
 import { commitOutput } from '../../write/output-commit';
 import type { CompareProgress } from '../difference/report';
-import { adapterFile } from './adapter-file';
+import { adapterFile, copied } from './adapter-file';
 import { ADAPTER, adapterFolder } from './checks';
-import { factorEntries } from './extract-lora';
+import { factorEntries, moduleOf, PREFIX } from './extract-lora';
 import { type LoraPart, measured, readPart, requireFactors, svdOf, transposed } from './factors';
 import { factorsOf, isWanted, type LoraFactors } from './lora-modules';
 import { openLora } from './measure';
@@ -53,6 +54,14 @@ export async function runReshapeLora(
   const lora = await openLora(ref, models);
   requireFactors(lora);
   const naming = namingOf(lora, format);
+  const saved = [...lora.replaces].filter(([name]) => isWanted(moduleOf(name), request));
+  if (saved.length > 0 && format !== 'peft') {
+    throw new AmalgamError(
+      'AdapterUnsupported',
+      `${format === 'mlx' ? 'mlx_lm' : 'llama.cpp'} takes factors alone, and ${ref} carries ${nameSome(saved.map(([name]) => name))} whole.`,
+      'Leave them out by a part of their path (not modules, --exclude), or write it for PEFT.',
+    );
+  }
   const wanted = [...lora.updates].filter(([module]) => isWanted(module, request));
   if (wanted.length === 0) {
     throw new AmalgamError(
@@ -79,11 +88,21 @@ export async function runReshapeLora(
     const kept = shaped.flatMap(({ part: { module } }, i) =>
       ranks[i]! > 0 ? [{ module, rank: ranks[i]! }] : [],
     );
+    if (kept.length === 0) {
+      throw new AmalgamError(
+        'NothingToExtract',
+        `Every module of ${ref} that is asked for changes nothing.`,
+        'Check that this LoRA was trained.',
+      );
+    }
     const modules = shaped.map(({ part: { module, kind, kernel }, factors }) => ({
       ...{ module, kind, kernel, factors },
     }));
     const file = adapterFile(
-      factorEntries(modules, ranks, { dtype, naming }),
+      [
+        ...factorEntries(modules, ranks, { dtype, naming }),
+        ...saved.map(([name, tensor]) => copied(PREFIX + name, tensor)),
+      ],
       { amalgam_version: AMALGAM_VERSION },
       read,
       naming.weights,
@@ -94,7 +113,7 @@ export async function runReshapeLora(
       base: config.baseModel ?? named ?? '',
       ...(config.revision === undefined ? {} : { revision: config.revision }),
       modules: kept,
-      saved: [],
+      saved: [...new Set(saved.map(([name]) => moduleOf(name)))],
       loraBias: false,
       fanInFanOut: config.fanInFanOut,
       tied: config.ensureWeightTying,
@@ -111,6 +130,11 @@ export async function runReshapeLora(
       }, 0);
       return {
         ...{ ...report, parameters, engine: kind, adapter, version: AMALGAM_VERSION },
+        saved: saved.map(([name, { shape, begin: from, end }]) => ({
+          name,
+          shape: [...shape],
+          bytes: end - from,
+        })),
         ...{ seconds, stages: meter.stages(), files },
       };
     };
@@ -160,7 +184,8 @@ function shapedPart(part: LoraPart, svd: Svd, { rank: choice, maxRank, scale }: 
     return { ...found, rank: part.rank, factors: { a, b: transposed(part.b, part.rank), ...sides } };
   }
   const most = Math.min(svd.s.length, choice.kind === 'rank' ? choice.rank : maxRank);
-  const { rank } = rankOf(choice, svd.s, squares, Math.max(1, most));
+  // one that changes nothing has no direction
+  const rank = most === 0 ? 0 : rankOf(choice, svd.s, squares, most).rank;
   const own = { ...svd, s: svd.s.map((s) => s * Math.abs(scale)) };
   const factors = factorsOf(own, rank, false);
   if (scale < 0) for (const [i, value] of factors.a.entries()) factors.a[i] = -value;
@@ -188,10 +213,7 @@ function reportOf(
   ranks: readonly number[],
   { dtype }: ReshapeLoraRequest,
   choice: RankChoice | null,
-): Pick<
-  ExtractLoraReport,
-  'base' | 'finetuned' | 'rank' | 'modules' | 'saved' | 'left' | 'merged' | 'notes'
-> {
+): Pick<ExtractLoraReport, 'base' | 'finetuned' | 'rank' | 'modules' | 'left' | 'merged' | 'notes'> {
   let [all, lost] = [0, 0];
   const modules = shaped.flatMap(({ part, values, squares }, i): ExtractLoraReport['modules'] => {
     const rank = ranks[i]!;
@@ -209,11 +231,16 @@ function reportOf(
   });
   const left = shaped.flatMap(({ part, squares }, i) =>
     ranks[i] === 0
-      ? [{ name: part.module, normDelta: Math.sqrt(squares), why: 'the byte budget has no room for it' }]
+      ? [
+          {
+            ...{ name: part.module, normDelta: Math.sqrt(squares) },
+            why: squares === 0 ? 'it changes nothing' : 'the byte budget has no room for it',
+          },
+        ]
       : [],
   );
   return {
-    ...{ base: ref, finetuned: ref, modules, saved: [], left },
+    ...{ base: ref, finetuned: ref, modules, left },
     rank: choice ?? { kind: 'rank', rank: Math.max(...ranks) },
     merged: { error: all > 0 ? Math.sqrt(lost / all) : 0, maxError: null, failed: [] },
     notes: dtype === 'F32' ? [] : [`Rounding to ${dtype} is not counted in the error.`],

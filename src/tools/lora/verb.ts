@@ -5,7 +5,7 @@ import { displayName } from '../../formats/names';
 import { formatBytes, formatCounted, formatReal, formatSeconds, formatShape } from '../../formats/quantity';
 import type { BackendChoice } from '../../reports/backend';
 import type { DestinationSpec } from '../../reports/job';
-import { curveWords, cutWords, keptByRank, rankKeeping, SHARES } from '../../reports/lora';
+import { curveWords, cutWords, moduleRank, SHARES } from '../../reports/lora';
 import type { OptionValues } from '../../reports/option';
 import type { WorkerCalls } from '../../worker/calls';
 import { extractOptions, loraOptions, rankOf } from './options';
@@ -141,8 +141,7 @@ function requireRank(options: OptionValues<typeof extractOptions>): void {
 /** Text of a measured change for the terminal: what it is, module by module, and the ranks that keep most of it. */
 export function measuredText({ modules, facts, notes }: MeasureLoraReport): string {
   const rows = modules.map(({ module, shape, rank, scale, squares, values }) => {
-    const kept = keptByRank([{ squares, values }]);
-    const ranks = SHARES.map((share) => rankKeeping(kept, share) ?? `>${values.length}`);
+    const ranks = SHARES.map((share) => moduleRank({ squares, values }, share) ?? `>${values.length}`);
     return [
       displayName(module),
       formatShape(shape),

@@ -1,7 +1,8 @@
 import { lazy, Suspense, useEffect } from 'react';
 import { type Combination, combinationsOf } from '../../formats/adapter-combination';
-import { formatBytes, formatPercent } from '../../formats/quantity';
+import { formatBytes } from '../../formats/quantity';
 import { bytesOf, contentOf, fileIn, folderIn } from '../../platform';
+import { SHARES, shareWords } from '../../reports/lora';
 import { CopyButton, TextBlock } from '../parts/CopyButton';
 import { CutNotes } from '../parts/CutReport';
 import { Problem } from '../parts/Message';
@@ -109,8 +110,6 @@ const labels: Partial<Record<Combination, string>> = {
   merged_svd: 'merged_svd: the change of the merge, cut',
 };
 
-const SHARES = [0.9, 0.95, 0.99];
-
 /** Whether the merge becomes a model or a LoRA, and how. */
 function AdapterForm() {
   const studio = useStudio();
@@ -149,7 +148,7 @@ function AdapterForm() {
             options={[
               ...SHARES.map((share) => ({
                 value: String(share),
-                label: `${formatPercent(share)} of each change, rank 128 at most`,
+                label: `${shareWords(share)} of each change, rank 128 at most`,
               })),
               { value: 'null', label: 'what a rank keeps' },
             ]}

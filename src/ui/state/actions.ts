@@ -8,6 +8,7 @@ import { copyShareLink } from './recipe-draft';
 import { redo, undo } from './recipe-history';
 import { emptyRecipe } from './recipe-state';
 import { cancelMerge, pauseMerge, startMerge } from './run';
+import { currentRun } from './runs';
 import { editRecipe, editSlice, noticed, type Studio, setView, showTab } from './studio';
 import type { StudioState, Theme } from './studio-state';
 import { placeOf, TABS } from './tabs';
@@ -72,8 +73,14 @@ export const ACTIONS = {
   },
   pause: {
     name: 'Pause',
-    whyNot: ({ job }) =>
-      job?.kind !== 'merge' ? 'No merge is running.' : job.canceling ? 'Stopping…' : null,
+    whyNot(state) {
+      const { job } = state;
+      if (job?.kind !== 'merge') return 'No merge is running.';
+      if (job.canceling) return 'Stopping…';
+      return currentRun(state)?.recipe.amalgam.combination === 'merged_svd'
+        ? 'A merge that is cut to a LoRA is written at its end: it cannot go on later.'
+        : null;
+    },
     perform: pauseMerge,
   },
   cancel: {

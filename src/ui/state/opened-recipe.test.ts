@@ -66,6 +66,12 @@ describe('recipeState', () => {
     expect(recipe.amalgam).toMatchObject(given);
     expect(built(`${loras}amalgam: {output: adapter}\n`).recipe.amalgam).not.toHaveProperty('rank');
     expect(built(`${loras}amalgam: {output: adapter, combination: svd}\n`).state.asWritten).not.toBeNull();
+    // a share to keep means the cut of the change, named or not
+    for (const named of ['', ', combination: merged_svd']) {
+      const cut = built(`${loras}amalgam: {output: adapter, energy: 0.9${named}}\n`);
+      expect(cut.state).toMatchObject({ asWritten: null, combination: 'merged_svd', energy: 0.9 });
+      expect(cut.recipe.amalgam).toMatchObject({ combination: 'merged_svd', energy: 0.9 });
+    }
   });
 
   test('curves and patterns fill the form and keep what they say of the ends', () => {

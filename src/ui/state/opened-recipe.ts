@@ -1,6 +1,7 @@
 /** Opening a whole recipe in the studio: an example, or a text from elsewhere. */
 
 import { AmalgamError } from '../../errors';
+import type { Combination } from '../../formats/adapter-combination';
 import {
   DEFAULT_SHARD_BYTES,
   type ParameterSetting,
@@ -83,7 +84,7 @@ export function recipeState(written: Recipe, models: readonly ModelInfo[]): Reci
       ),
       outDtype: recipe.outDtype ?? null,
       output: recipe.amalgam.output ?? 'model',
-      combination: recipe.amalgam.combination ?? null,
+      combination: combinationIn(recipe) ?? null,
       rank: recipe.amalgam.rank ?? DEFAULT_RANK,
       energy: recipe.amalgam.energy ?? (recipe.amalgam.rank === undefined ? 0.95 : null),
       shardBytes: recipe.amalgam.shardBytes ?? DEFAULT_SHARD_BYTES,
@@ -178,6 +179,11 @@ function hasGradient(recipe: Recipe): boolean {
   return settingsOf(recipe).some(Array.isArray);
 }
 
+/** How a recipe becomes a LoRA, where it says so: by name, or by a share to keep. */
+function combinationIn({ amalgam }: Recipe): Combination | undefined {
+  return amalgam.combination ?? (amalgam.energy === undefined ? undefined : 'merged_svd');
+}
+
 /** Whether the form, which writes out defaults, says all that the recipe says and nothing else. */
 function meansTheSame(recipe: Recipe, built: Recipe, method: MergeMethod): boolean {
   const values = (specs: MergeMethod['parameters'], parameters: Recipe['parameters']) => {
@@ -201,6 +207,7 @@ function meansTheSame(recipe: Recipe, built: Recipe, method: MergeMethod): boole
     parameters: values(method.parameters, parameters),
     amalgam: {
       ...amalgam,
+      combination: combinationIn({ ...rest, parameters, amalgam }),
       seed: amalgam.seed ?? 0,
       shardBytes: amalgam.shardBytes ?? DEFAULT_SHARD_BYTES,
       gradientEnds: hasGradient(recipe) ? (amalgam.gradientEnds ?? 'mergekit') : undefined,
