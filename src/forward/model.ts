@@ -17,6 +17,7 @@ import {
   cutRows,
   type DeviceLinear,
   type DeviceTile,
+  hasEightBits,
   layoutOn,
   rowBytesOf,
   type WeightReader,
@@ -152,7 +153,7 @@ export function openModel(
     layers,
     weightBytes: total,
     residentBytes: stayingBytes,
-    encoded: encoded && queue.engine.allocateWeights !== undefined,
+    encoded: encoded && hasEightBits(queue.engine),
     async renew({ updates, weights }, signal) {
       const headName = reader.stored(head.weight).name;
       for (const [index, loading] of layers.loaded()) {

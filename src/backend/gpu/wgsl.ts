@@ -22,6 +22,7 @@ import triangular from '../../../shaders/lib/triangular.wgsl?raw';
 import weightBf16 from '../../../shaders/lib/weight-bf16.wgsl?raw';
 import weightF16 from '../../../shaders/lib/weight-f16.wgsl?raw';
 import weightF32 from '../../../shaders/lib/weight-f32.wgsl?raw';
+import weightQ8 from '../../../shaders/lib/weight-q8.wgsl?raw';
 
 const LIBRARIES = {
   activation,
@@ -38,6 +39,7 @@ const LIBRARIES = {
   weightF32,
   weightF16,
   weightBf16,
+  weightQ8,
   norm,
   inputGram,
   triangular,
