@@ -26,7 +26,7 @@ import {
 import { sequencesAtOnce } from './sampled-texts';
 
 /** What the runner is told. */
-const EIGHT_BITS = { auto: 'to fit', stored: 'never', '8-bit': 'always' } as const;
+export const EIGHT_BITS = { auto: 'to fit', stored: 'never', '8-bit': 'always' } as const;
 
 /** How a text takes part in what changes its recipe. */
 export interface LiveText {
@@ -73,7 +73,7 @@ export async function runGeneration(
       throw new AmalgamError(
         'Usage',
         'Weights cannot be kept at 8 bits here.',
-        'Take the engine cpu, or keep the weights as they are stored.',
+        'Keep the weights as they are stored.',
       );
     }
     const tokenizer = await model.tokenizer();
@@ -256,17 +256,16 @@ function turnBetween(
 
 /**
  * Measures what each weight of a merge does to a text, against the weights of others; nothing is written.
- * @param others plans whose weights are put in their place
  * @returns effects by other and weight
  * @throws AmalgamError as {@link runGeneration}, and `ArchitectureUnsupported`, `ShapeMismatch` for one of another shape
  */
 export async function runEffects(
-  request: EffectsRequest,
-  {
-    others,
-    ...options
-  }: RunningOptions & { others: readonly (ReadyRecipe & Pick<RunningOptions, 'exact'>)[] },
+  { recipe, without, engine, ...request }: EffectsRequest,
+  { plan: planOf, ...host }: AnswersOptions,
 ): Promise<WeightEffect[][]> {
+  const options = { ...host, ...(await planOf({ recipe })), engine };
+  const others: Awaited<ReturnType<typeof planOf>>[] = [];
+  for (const other of without) others.push(await planOf(other));
   const { signal, models, onProgress } = options;
   const model = await openRunningModel({ ...options, runner: { residentBytes: WRITING_RESIDENT_BYTES } });
   try {

@@ -161,7 +161,7 @@ export async function openModelOn(
 }
 
 /** Stored names of the weights that can stay factors. @throws as {@link openModelOn} */
-function adaptable({ tensors }: Plan, architecture: Architecture): ReadonlySet<string> {
+export function adaptable({ tensors }: Plan, architecture: Architecture): ReadonlySet<string> {
   const weights = castPlans(tensors).filter(({ dtype }) => isWeightDtype(dtype));
   return adaptableWeights(architecture, claimTensors(architecture, new Map(weights.map((t) => [t.name, t]))));
 }

@@ -111,13 +111,38 @@ export interface GenerateRequest extends GenerationSettings {
   against?: RunTarget;
   /** The model stays open for the next text, until another job begins, and follows `steer`. */
   live?: boolean;
-  /** How weights are kept. Default: at 8 bits where they do not fit into memory as they are stored, on the processor. */
+  /** How weights are kept. Default: at 8 bits where they do not fit into memory as they are stored. */
   weights?: KeptWeights;
   engine: BackendChoice;
 }
 
 export const KEPT_WEIGHTS = ['auto', 'stored', '8-bit'] as const;
 export type KeptWeights = (typeof KEPT_WEIGHTS)[number];
+
+/** Asks for the memory of a text that one of several models writes, before anything is opened. */
+export interface MemoryRequest extends Pick<GenerateRequest, 'against' | 'weights' | 'engine' | 'maxTokens'> {
+  targets: readonly RunTarget[];
+  /** Tokens of the prompt, at most. */
+  promptTokens: number;
+}
+
+/** Memory of a text, at most: of the model that takes most. */
+export interface MemoryReport {
+  bytes: number;
+  /** Of them, weights that stay, LoRA factors not counted, and the room for them. */
+  weightBytes: number;
+  roomBytes: number;
+  factorBytes: number;
+  /** Keys, values and states of so many tokens. */
+  cacheBytes: number;
+  tokens: number;
+  /** Merging in memory. */
+  mergeBytes: number;
+  /** Weights that do not stay: they are read, or merged, again for each token. */
+  passingBytes: number;
+  /** Weights are kept at 8 bits. */
+  eightBits?: true;
+}
 
 /** Asks several models to continue the same prompts, each prompt with random numbers of its own. */
 export interface AnswersRequest extends Omit<GenerationSettings, 'prompt'> {

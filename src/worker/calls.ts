@@ -24,6 +24,7 @@ import type {
   EvaluateManyRequest,
   GenerateRequest,
   LivePerplexityRequest,
+  MemoryRequest,
   RunningProgress,
   RunTarget,
 } from '../reports/evaluate';
@@ -272,6 +273,9 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
           (liveText) => runGeneration(request, { ...options, liveText }),
         );
       }),
+    /** What a text of the model that takes most would take of memory; nothing is opened. */
+    memoryOf: async (request: MemoryRequest) =>
+      (await import('../evaluate/memory-plan')).planMemory(request, planTarget, models),
     /** Several models continue the same prompts: texts by model and prompt. */
     answers: (request: AnswersRequest, onProgress: Report<RunningProgress>) =>
       job.run(async (signal) => {
@@ -294,13 +298,8 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     /** What every weight of a merge does to a text, against those of others; nothing is written. */
     effects: (request: EffectsRequest, onProgress: Report<RunningProgress>) =>
       job.run(async (signal) => {
-        const { recipe, without, engine } = request;
-        const all: Awaited<ReturnType<typeof readyTarget>>[] = [];
-        for (const target of [{ recipe }, ...without])
-          all.push(await readyTarget(target, engine, signal, onProgress));
-        const [ready, ...others] = all;
         const { runEffects } = await import('../evaluate/generation-job');
-        return runEffects(request, { ...ready!, others, models, engine, signal, onProgress });
+        return runEffects(request, targetsOf(request, signal, onProgress));
       }),
     /** Opens a dataset on the Hub, `owner/name[@revision]` or its page's address, pinned to a commit. */
     openDataset: async (idOrUrl: string) => (await datasets()).open(idOrUrl),

@@ -29,7 +29,7 @@ interface Queued {
 }
 
 /** WebAssembly reaches 2^32 bytes, but a single large allocation is the first thing to fail. */
-const MAX_BUFFER_BYTES = 1 << 30;
+export const MAX_BUFFER_BYTES = 1 << 30;
 
 /**
  * The engine on the processor, on the calling thread: kernels in WebAssembly, a few on typed arrays. Dispatches wait for the

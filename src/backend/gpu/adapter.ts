@@ -83,7 +83,7 @@ export async function requestDevice(): Promise<{ device: GPUDevice; info: Adapte
   return { device: answer.value, info };
 }
 
-function noWebGpu(why: string, cause?: unknown): AmalgamError {
+export function noWebGpu(why: string, cause?: unknown): AmalgamError {
   const hint = 'Choose the CPU engine, a browser with WebGPU enabled, or install a graphics driver.';
   return new AmalgamError('NoWebGpu', why, hint, { cause });
 }
