@@ -56,7 +56,7 @@ describe('parseCommand', () => {
     expect(helpText('search')).toMatch(/--text FILE.*--task NAME.*larger\s+budget/s);
     expect(helpText('collapse')).toMatch(/--similarity 0.75.*--measure/s);
     expect(helpText('plan')).not.toContain('merge <recipe.yml>');
-    expect(USAGE).toMatch(/plan <recipe.yml>.*merge <recipe.yml> --out DIR/s);
+    expect(USAGE).toMatch(/plan <model>.*merge <recipe.yml> --out DIR/s);
   });
 
   test.each(VERBS)(
@@ -75,7 +75,7 @@ describe('parseCommand', () => {
       ['levitate', 'm'],
       'There is no command levitate. Commands: plan, merge, verify, evaluate, generate, chat, compare, extract-lora, collapse',
     ],
-    [['plan'], 'plan needs <recipe.yml>.'],
+    [['plan'], 'plan needs <model>.'],
     [['plan', 'a.yml', 'b.yml'], 'b.yml is too much'],
     [['plan', 'a.yml', '--out', 'x'], "Unknown option '--out'"],
     [['merge', 'a.yml'], 'merge needs --out DIR'],

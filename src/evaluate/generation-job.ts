@@ -7,12 +7,13 @@ import type {
   EffectsRequest,
   GenerateReport,
   GenerateRequest,
+  KeptWeights,
   RunTarget,
   WeightEffect,
   WrittenToken,
 } from '../reports/evaluate';
 import { secondsLeft } from '../reports/time-left';
-import { generate, WRITING_RESIDENT_BYTES } from './generation';
+import { generate, WRITING_RESIDENT_BYTES, writingRunner } from './generation';
 import type { KeptModel, ReadyRecipe } from './kept-model';
 import { openPlannedWeights } from './planned-weights';
 import {
@@ -24,9 +25,6 @@ import {
   type RunningOptions,
 } from './running-model';
 import { sequencesAtOnce } from './sampled-texts';
-
-/** What the runner is told. */
-export const EIGHT_BITS = { auto: 'to fit', stored: 'never', '8-bit': 'always' } as const;
 
 /** How a text takes part in what changes its recipe. */
 export interface LiveText {
@@ -52,7 +50,7 @@ export async function runGeneration(
   { against, liveText, ...options }: GenerationOptions,
 ): Promise<GenerateReport> {
   const { maxTokens, temperature, topP, seed, weights = 'auto' } = request;
-  const runner = { residentBytes: WRITING_RESIDENT_BYTES, eightBits: EIGHT_BITS[weights] };
+  const runner = writingRunner(weights);
   let ready: ReadyRecipe = options;
   const open = () => {
     const running = { ...options, ...ready, runner };
@@ -69,13 +67,7 @@ export async function runGeneration(
   let model = await open().catch((thrown: unknown) => openAgain(thrown));
   let stream: GuardedStream | undefined;
   try {
-    if (weights === '8-bit' && !model.runner.encoded) {
-      throw new AmalgamError(
-        'Usage',
-        'Weights cannot be kept at 8 bits here.',
-        'Keep the weights as they are stored.',
-      );
-    }
+    requireKept(weights, model);
     const tokenizer = await model.tokenizer();
     const prompt = await promptIds(model, tokenizer, request, options.signal);
     const decoder = tokenizer.stream(prompt);
@@ -147,6 +139,16 @@ export async function runGeneration(
   }
 }
 
+/** @throws AmalgamError `Usage` where weights are not kept as that is asked for */
+function requireKept(weights: KeptWeights, { runner }: RunningModel): void {
+  if (weights !== '8-bit' || runner.encoded) return;
+  throw new AmalgamError(
+    'Usage',
+    'Weights cannot be kept at 8 bits here.',
+    'Keep them as they are stored, or take the engine webgpu.',
+  );
+}
+
 interface AnswersOptions extends Pick<RunningOptions, 'models' | 'signal' | 'onProgress'> {
   plan(target: RunTarget): Promise<ReadyRecipe & Pick<RunningOptions, 'exact'>>;
 }
@@ -160,17 +162,17 @@ export async function runAnswers(
   { targets, prompts, engine, ...settings }: AnswersRequest,
   { plan, ...options }: AnswersOptions,
 ): Promise<string[][]> {
-  const { maxTokens, temperature, topP, seed, chat } = settings;
+  const { maxTokens, temperature, topP, seed, chat, weights = 'auto' } = settings;
   const { signal, onProgress } = options;
   const total = targets.length * prompts.length * maxTokens;
   const answers: string[][] = [];
   for (const [t, target] of targets.entries()) {
     const ready = await plan(target);
-    const model = await openRunningModel({
-      ...{ ...ready, ...options, engine, runner: { residentBytes: WRITING_RESIDENT_BYTES } },
-    });
+    const runner = writingRunner(weights);
+    const model = await openRunningModel({ ...ready, ...options, engine, runner });
     let tokenizer: GuardedTokenizer | undefined;
     try {
+      requireKept(weights, model);
       // one thread decodes all
       const { vocab } = model.runner.architecture;
       tokenizer = await plannedTokenizer(ready.plan, options.models, vocab, signal, true);

@@ -12,8 +12,7 @@ import { peakBytes } from '../merge/plan/plan-bytes';
 import type { Architecture } from '../models/architecture';
 import { resolveArchitecture } from '../models/resolution';
 import type { MemoryReport, MemoryRequest, RunTarget } from '../reports/evaluate';
-import { generate, WRITING_RESIDENT_BYTES } from './generation';
-import { EIGHT_BITS } from './generation-job';
+import { generate, WRITING_RESIDENT_BYTES, writingRunner } from './generation';
 import { computedTensors, factoredChange, plannedTensors, storedTensors } from './planned-weights';
 import { adaptable, plannedConfig } from './running-model';
 
@@ -46,7 +45,7 @@ export async function planMemory(
   const reports: MemoryReport[] = [];
   for (const target of targets) {
     const model = await open(target);
-    const options = { residentBytes: WRITING_RESIDENT_BYTES, eightBits: EIGHT_BITS[weights] };
+    const options = writingRunner(weights);
     const { bytes, runner, tokens } = await measured(model, traits, options, length, 'write');
     const { factorBytes, mergeBytes } = model;
     reports.push({

@@ -37,13 +37,10 @@ export const generateOptions = {
     max: 1,
   },
   seed: { kind: 'integer', help: 'Seed of the draws.', default: 0, min: 0 },
-} as const satisfies Options;
-
-export const keptWeightsOption = {
   weights: {
     kind: 'choice',
     values: KEPT_WEIGHTS,
-    help: 'How weights are kept on the processor: 8-bit is as Q8_0; auto takes it where they do not fit into memory as stored.',
+    help: 'How weights are kept in memory: 8-bit is as Q8_0; auto takes it where they do not fit as stored.',
     default: 'auto',
   },
 } as const satisfies Options;

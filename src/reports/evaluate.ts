@@ -2,6 +2,7 @@
 
 import type { ErrorReport } from '../errors';
 import type { Message } from '../formats/conversations';
+import { formatBytes, formatCounted } from '../formats/quantity';
 import type { Recipe } from '../formats/recipe';
 import type { BackendChoice, BackendKind } from './backend';
 import type { LossBlock } from './paired-error';
@@ -101,6 +102,8 @@ export interface GenerationSettings {
   temperature: number;
   topP: number;
   seed: number;
+  /** How weights are kept. Default: at 8 bits where they do not fit into memory as they are stored. */
+  weights?: KeptWeights;
 }
 
 export interface GenerateRequest extends GenerationSettings {
@@ -111,8 +114,6 @@ export interface GenerateRequest extends GenerationSettings {
   against?: RunTarget;
   /** The model stays open for the next text, until another job begins, and follows `steer`. */
   live?: boolean;
-  /** How weights are kept. Default: at 8 bits where they do not fit into memory as they are stored. */
-  weights?: KeptWeights;
   engine: BackendChoice;
 }
 
@@ -144,6 +145,24 @@ export interface MemoryReport {
   eightBits?: true;
 }
 
+/** `At most 2.9 GB of memory for 120 tokens: weights 2.5 of 6 GB, LoRA 0.2 GB, context 0.1 GB.` */
+export function memoryWords(report: MemoryReport): string {
+  const { bytes, tokens, weightBytes, roomBytes, factorBytes, cacheBytes, mergeBytes, passingBytes } = report;
+  const kept = report.eightBits ? ' at 8 bits' : '';
+  const parts = [
+    `weights${kept} ${formatBytes(weightBytes)} of ${formatBytes(roomBytes)}`,
+    ...(factorBytes > 0 ? [`LoRA ${formatBytes(factorBytes)}`] : []),
+    `context ${formatBytes(cacheBytes)}`,
+    ...(mergeBytes > 0 ? [`merging ${formatBytes(mergeBytes)}`] : []),
+  ];
+  const passing =
+    passingBytes > 0
+      ? ` ${formatBytes(passingBytes)} of weights do not fit and are read for every token.`
+      : '';
+  const all = `At most ${formatBytes(bytes)} of memory for ${formatCounted(tokens, 'token')}`;
+  return `${all}: ${parts.join(', ')}.${passing}`;
+}
+
 /** Asks several models to continue the same prompts, each prompt with random numbers of its own. */
 export interface AnswersRequest extends Omit<GenerationSettings, 'prompt'> {
   targets: RunTarget[];
@@ -155,6 +174,8 @@ export interface AnswersRequest extends Omit<GenerationSettings, 'prompt'> {
 export interface LivePerplexityRequest {
   recipe: Recipe;
   stretches: readonly TextInput[];
+  /** As of the texts of the model. */
+  weights?: KeptWeights;
   engine: BackendChoice;
 }
 

@@ -285,14 +285,15 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     /** Whether the live text that is being written goes on with another recipe from its next token on. */
     steer: async (recipe: Recipe) => (await live?.steer(recipe)) ?? false,
     /** Losses of a merge on the beginning of a text, in blocks, while no job runs: any stops it (`Canceled`). */
-    livePerplexity: async ({ recipe, stretches, engine }: LivePerplexityRequest) => {
+    livePerplexity: async ({ recipe, stretches, weights, engine }: LivePerplexityRequest) => {
       const texts = await liveTexts();
       slot.requireIdle();
       return texts.measure(async (kept, signal) => {
         const onProgress = () => undefined;
         const ready = await readyTarget({ recipe }, engine, signal, onProgress);
         const { runLivePerplexity } = await import('../evaluate/job');
-        return runLivePerplexity(stretches, kept, { ...ready, models, engine, signal, onProgress });
+        const options = { ...ready, models, engine, signal, onProgress };
+        return runLivePerplexity(stretches, kept, options, weights);
       });
     },
     /** What every weight of a merge does to a text, against those of others; nothing is written. */

@@ -171,7 +171,7 @@ it.each([
   const method = methods.find((m) => m.id === id)!;
   const why = absenceOf(metricById('modelEffect'), { method, parameters: {}, contributors, hasBase: true });
   if (title === null) expect(why).toBeNull();
-  else expect(why).toMatch(new RegExp(`^${title} .*merges at least 2 models: .*“Effect on the text”`));
+  else expect(why).toMatch(new RegExp(`^${title} merges at least 2 models: .*“Effect on the text”`));
   expect(metrics.map(({ label }) => label)).toContain('Effect on the text');
 });
 

@@ -2,10 +2,15 @@
 import { errorReport } from '../../errors';
 import { generateOptions } from '../../evaluate/options';
 import type { Recipe } from '../../formats/recipe';
-import type { GenerateReport, GenerationSettings, RunningProgress } from '../../reports/evaluate';
+import {
+  type GenerateReport,
+  type MemoryRequest,
+  memoryWords,
+  type RunningProgress,
+} from '../../reports/evaluate';
 import { optionsProblem } from '../../reports/option';
 import { type EvaluationRow, evaluationRows, targetKey } from './evaluation-rows';
-import type { BlindSlice, GenerationColumn, GenerationSlice } from './generation-state';
+import type { BlindSlice, GenerationColumn, GenerationSlice, WritingSettings } from './generation-state';
 import { beginJob, isAtWork, reportProgress } from './job';
 import { runningProgress } from './job-state';
 import { whyNotRun } from './measure';
@@ -15,7 +20,7 @@ import type { StudioState } from './studio-state';
 /** A merge that is ready after so many seconds follows the sliders by itself. */
 const FOLLOW_SECONDS = 5;
 
-export function editGenerationSettings(studio: Studio, change: Partial<GenerationSettings>): void {
+export function editGenerationSettings(studio: Studio, change: Partial<WritingSettings>): void {
   editSlice(studio, 'generation', ({ settings }) => ({ settings: { ...settings, ...change } }));
 }
 
@@ -28,6 +33,42 @@ export function whyNotWrite(state: StudioState): string | null {
   const { settings } = state.generation;
   if (settings.prompt.trim() === '') return 'Write a prompt first.';
   return optionsProblem(generateOptions, settings) ?? whyNotRun(state);
+}
+
+/** Tokens by which the length of a prompt is looked at: each character is one at most, what a chat adds not counted. */
+const PROMPT_STEP = 256;
+
+/** Of the texts of rows, what their memory depends on. */
+export function memoryKey(rows: readonly EvaluationRow[], { generation, engine }: StudioState): string {
+  const { prompt, maxTokens, weights } = generation.settings;
+  const promptTokens = Math.ceil((prompt.length + 1) / PROMPT_STEP) * PROMPT_STEP;
+  const models = rows.map(({ target }) =>
+    'recipe' in target
+      ? [target.recipe.mergeMethod, target.recipe.outDtype, target.recipe.models?.map(({ model }) => model)]
+      : target.model,
+  );
+  return JSON.stringify([models, { promptTokens, maxTokens, weights, engine: engine.choice }]);
+}
+
+/** Has it planned what the texts of rows take of memory. Never rejects. */
+export async function planMemory(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
+  const state = studio.store.getState();
+  const key = memoryKey(rows, state);
+  if (state.generation.memory?.key === key) return;
+  const [, request] = JSON.parse(key) as [
+    unknown,
+    Pick<MemoryRequest, 'promptTokens' | 'maxTokens' | 'weights' | 'engine'>,
+  ];
+  const base = rows.find(({ id }) => id === 'base')?.target;
+  const against = base && rows.length > 1 ? { against: base } : {};
+  const planning = studio.worker.memoryOf({
+    ...request,
+    ...against,
+    targets: rows.map(({ target }) => target),
+  });
+  // a model that cannot be run says so when it is asked for a text
+  const words = await planning.then(memoryWords, () => '');
+  editSlice(studio, 'generation', () => ({ memory: { key, words } }));
 }
 
 /** Whether texts follow the recipe. */
@@ -125,7 +166,7 @@ async function steer(studio: Studio, id: string, target: { recipe: Recipe }): Pr
 async function fill(
   studio: Studio,
   rows: readonly EvaluationRow[],
-  settings: GenerationSettings,
+  settings: WritingSettings,
 ): Promise<void> {
   const { generation, engine } = studio.store.getState();
   const columns = columnsOf(rows, generation).map((column, i) =>
