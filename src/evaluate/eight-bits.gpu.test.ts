@@ -11,7 +11,7 @@ import { encodeText, openSample, readText } from './sample.test.fixture';
 const TOLERANCE = 1e-3;
 
 async function seen(model: string, engine: Backend, rows: number) {
-  const runner = openSample(model, { residentBytes: 2 ** 30, eightBits: 'always' }, engine);
+  const runner = openSample(model, { residentBytes: 2 ** 30, weights: '8-bit' }, engine);
   const ids = encodeText(readText('texts/kitchen.eval.txt')).slice(0, rows);
   const { logits } = await runner.pass({ sequences: [{ ids, from: 0 }], output: 'logits' });
   const [written] = await generate(runner, [ids.slice(0, 6)], { maxTokens: 12, sampling: GREEDY });

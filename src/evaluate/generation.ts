@@ -16,11 +16,9 @@ import { generateOptions } from './options';
  */
 export const WRITING_RESIDENT_BYTES = 2 ** 30;
 
-const EIGHT_BITS = { auto: 'to fit', stored: 'never', '8-bit': 'always' } as const;
-
 /** Options of a runner that writes. */
 export function writingRunner(weights: KeptWeights = 'auto'): RunnerOptions {
-  return { residentBytes: WRITING_RESIDENT_BYTES, eightBits: EIGHT_BITS[weights] };
+  return { residentBytes: WRITING_RESIDENT_BYTES, weights };
 }
 
 interface SeededSampling extends Sampling {

@@ -22,6 +22,7 @@ import {
   type ModelToOpen,
   multiplyAdds,
   openModelOn,
+  peakOf,
   plannedConfig,
   type RunningModel,
 } from './running-model';
@@ -110,8 +111,7 @@ export async function runSideBySide<W extends GroupedPasses>(
       bytesRead += shared.bytesRead;
     }
     const seconds = (performance.now() - begun) / 1000;
-    const peakBytes = engines.reduce((sum, engine) => sum + engine.peakBytes, 0);
-    return { bytesRead, peakBytes, batches: batches.length, seconds };
+    return { bytesRead, peakBytes: peakOf(engines), batches: batches.length, seconds };
   } finally {
     if (!options.engines) for (const engine of engines) engine.close();
   }

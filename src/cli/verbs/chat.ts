@@ -5,12 +5,7 @@ import { generateOptions } from '../../evaluate/options';
 import type { Message } from '../../formats/conversations';
 import { printableText } from '../../formats/names';
 import type { Recipe } from '../../formats/recipe';
-import {
-  type GenerateReport,
-  type GenerateRequest,
-  memoryWords,
-  type RunTarget,
-} from '../../reports/evaluate';
+import { type GenerateRequest, memoryWords, type RunTarget } from '../../reports/evaluate';
 import { defineVerb, engineOptions, usage } from '../arguments';
 import { serveChat } from '../chat-server';
 import { openTargets } from '../job';
@@ -57,21 +52,15 @@ export const chatVerb = defineVerb({
     const defaults = { maxTokens, temperature, topP, seed };
     const length = { maxTokens, promptTokens: PROMPT_TOKENS };
     place.say(memoryWords(await calls.memoryOf({ targets, ...length, weights, engine })));
-    let isToldOf8Bits = false;
     const generate = async (
       asked: Partial<GenerateRequest> & typeof defaults,
       steering: Steering,
       onText: (more: string) => void,
     ) => {
       const own = { target: steered(targets[0]!, steering), live: true, weights, engine };
-      const report = await calls.generate({ prompt: '', chat: false, ...asked, ...own }, (progress) =>
-        onText(progress.text ?? ''),
+      return calls.generate({ prompt: '', chat: false, ...asked, ...own }, ({ text: more = '' }) =>
+        onText(more),
       );
-      return report;
-    };
-    const tellOf8Bits = ({ eightBits }: GenerateReport) => {
-      if (eightBits && !isToldOf8Bits) place.say('Weights at 8 bits.');
-      isToldOf8Bits = eightBits === true;
     };
 
     if (serve !== undefined) {
@@ -79,11 +68,7 @@ export const chatVerb = defineVerb({
         {
           name: shortName(subjects[0]!).replace(/\.ya?ml$/, ''),
           defaults,
-          async answer(...asked) {
-            const report = await generate(...asked);
-            tellOf8Bits(report);
-            return report;
-          },
+          answer: generate,
           cancel: () => calls.cancel(),
         },
         serve,
@@ -128,7 +113,6 @@ export const chatVerb = defineVerb({
         process.stdout.write(shown(more));
       });
       await place.write('\n');
-      tellOf8Bits(report);
       if (!text) messages = [...asked.messages!, { role: 'assistant', content: report.text }];
     };
     const commands: Record<string, (name: string, value: string) => void | Promise<void>> = {
