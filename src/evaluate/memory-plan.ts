@@ -88,7 +88,9 @@ function emptyModel(
     return sum + 4 * rank * (rows + columns);
   }, 0);
   const mergeBytes = computed.length > 0 ? peakBytes(computed) + largest : 0;
-  return { architecture, source: { ...source, exclusive: true, read: zeros }, factorBytes, mergeBytes };
+  // as the weights that it stands for, it reads ahead where nothing is computed
+  const exclusive = live || computed.length > 0;
+  return { architecture, source: { ...source, exclusive, read: zeros }, factorBytes, mergeBytes };
 }
 
 /** What a text takes on an engine: written behind a prompt, or read as a whole. */

@@ -22,14 +22,7 @@ interface GenerationFormProps {
 }
 
 /** The prompt, what has texts generated, and how they are. */
-export function GenerationForm({
-  begin,
-  why,
-  onBegin,
-  memory = null,
-  prompt,
-  children,
-}: GenerationFormProps) {
+export function GenerationForm({ begin, why, onBegin, memory, prompt, children }: GenerationFormProps) {
   const studio = useStudio();
   const settings = useStudioState((s) => s.generation.settings);
   const isBlind = useStudioState((s) => s.generation.blind.open);
@@ -48,9 +41,11 @@ export function GenerationForm({
           </Button>
         )}
       </div>
-      <p className="small quiet" role="status">
-        {memory ?? '\u00a0'}
-      </p>
+      {memory === undefined ? null : (
+        <p className="small quiet memory-line" role="status">
+          {memory}
+        </p>
+      )}
       <div className="row wrap apart generate-settings">
         <Segmented<'text' | 'chat'>
           label="What the prompt is"
