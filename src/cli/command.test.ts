@@ -113,7 +113,7 @@ describe('parseCommand', () => {
     const dataset = 'o/n@main:data/a.parquet:text';
     expect(parseCommand(['evaluate', 'm', '--dataset', dataset, '--rows', '50']).parsed?.options).toEqual({
       ...{ dataset, rows: 50, characters: 200_000, task: [], fewshotSeed: 1234, engine: 'auto' },
-      ...{ window: 256, stride: 128, perToken: false },
+      ...{ window: 256, stride: 128, perToken: false, weights: 'auto' },
     });
     expect(
       parseCommand(['evaluate', 'base+lora', '--text', 'a.txt', '--stride', '64', '--per-token']).parsed,

@@ -7,7 +7,6 @@ import type {
   EffectsRequest,
   GenerateReport,
   GenerateRequest,
-  KeptWeights,
   RunTarget,
   WeightEffect,
   WrittenToken,
@@ -67,7 +66,6 @@ export async function runGeneration(
   let model = await open().catch((thrown: unknown) => openAgain(thrown));
   let stream: GuardedStream | undefined;
   try {
-    requireKept(weights, model);
     const tokenizer = await model.tokenizer();
     const prompt = await promptIds(model, tokenizer, request, options.signal);
     const decoder = tokenizer.stream(prompt);
@@ -139,16 +137,6 @@ export async function runGeneration(
   }
 }
 
-/** @throws AmalgamError `Usage` where weights are not kept as that is asked for */
-function requireKept(weights: KeptWeights, { runner }: RunningModel): void {
-  if (weights !== '8-bit' || runner.encoded) return;
-  throw new AmalgamError(
-    'Usage',
-    'Weights cannot be kept at 8 bits here.',
-    'Keep them as they are stored, or take the engine webgpu.',
-  );
-}
-
 interface AnswersOptions extends Pick<RunningOptions, 'models' | 'signal' | 'onProgress'> {
   plan(target: RunTarget): Promise<ReadyRecipe & Pick<RunningOptions, 'exact'>>;
 }
@@ -172,7 +160,6 @@ export async function runAnswers(
     const model = await openRunningModel({ ...ready, ...options, engine, runner });
     let tokenizer: GuardedTokenizer | undefined;
     try {
-      requireKept(weights, model);
       // one thread decodes all
       const { vocab } = model.runner.architecture;
       tokenizer = await plannedTokenizer(ready.plan, options.models, vocab, signal, true);

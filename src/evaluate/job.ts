@@ -49,6 +49,7 @@ export async function runEvaluations(
     {
       targets,
       engine: request.engine,
+      ...(request.weights && { weights: request.weights }),
       masked: true,
       tokens: mostTokens(inputs),
       sequences: inputs.reduce((sum, input) => sum + likelyWindows(input, protocol), 0),

@@ -13,7 +13,7 @@ import type { Plan } from '../merge/plan/plan';
 import type { Prepared } from '../merge/tensor/prepared';
 import { resolveArchitecture } from '../models/resolution';
 import type { BackendChoice } from '../reports/backend';
-import type { EvaluateManyReport, RunningProgress, RunTarget } from '../reports/evaluate';
+import type { EvaluateManyReport, KeptWeights, RunningProgress, RunTarget } from '../reports/evaluate';
 import { secondsLeft } from '../reports/time-left';
 import type { GroupedPasses } from './grouped-passes';
 import {
@@ -58,6 +58,8 @@ interface SideBySideWork<W extends GroupedPasses> {
   engine: BackendChoice;
   /** Models that fill in masked tokens are among what can be run. */
   masked?: boolean;
+  /** How weights are kept: at 8 bits by one engine, whose threads share them; else as they are stored. */
+  weights?: KeptWeights;
   /** Tokens that each model runs, at most. */
   tokens: number;
   /** Sequences that each model runs, where it is known that they are few. */
@@ -98,7 +100,10 @@ export async function runSideBySide<W extends GroupedPasses>(
   }
   const amount = entries.reduce((sum, { plan }) => sum + multiplyAdds(plan, work.tokens), 0);
   const { sequences = Number.POSITIVE_INFINITY } = work;
-  const most = entries.length * Math.min(sequences, ...entries.map(({ plan }) => enginesFor(plan)));
+  const isShared = work.weights === '8-bit';
+  const most = isShared
+    ? 1
+    : entries.length * Math.min(sequences, ...entries.map(({ plan }) => enginesFor(plan)));
   const opened = options.engines?.slice(0, most) ?? (await openEvaluationBackends(work.engine, most, amount));
   const engines = opened.map(countedBackend);
   const batches = cutBatches(entries, work.tokens);
@@ -223,6 +228,7 @@ async function start<W extends GroupedPasses>(
     read: reading.read,
     inStep: true,
     runner: {
+      ...(work.weights === '8-bit' && { weights: work.weights }),
       activationBytes: (CHUNK_BYTES * own.length) / engines.length,
       streamBytes: Math.floor(STREAM_BYTES / batch.length),
     },

@@ -71,6 +71,8 @@ export interface EvaluateManyRequest {
   window?: number;
   stride?: number;
   perToken?: boolean;
+  /** Default: as they are stored. */
+  weights?: KeptWeights;
   engine: BackendChoice;
 }
 
