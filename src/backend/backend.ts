@@ -91,7 +91,7 @@ export function roomForWeights(kind: BackendKind): number {
   // not every browser tells
   const { deviceMemory = 4 } = navigator as Navigator & { deviceMemory?: number };
   const machine = deviceMemory * 2 ** 30;
-  return kind === 'cpu' ? Math.min(7 * 2 ** 30, machine / 2) : machine / 4;
+  return kind === 'cpu' ? Math.min(7 * 2 ** 30, machine / 2) : Math.min(4 * 2 ** 30, machine / 4);
 }
 
 /**

@@ -103,7 +103,13 @@ const defineFew = (form: keyof typeof SUMS, wgsl: string, dtype: WeightDtype) =>
   defineKernel({
     id: `matmul-${form}-${dtype.toLowerCase()}`,
     wgsl,
-    libraries: [LIBRARY[dtype], 'special', 'activation', 'fewRows'],
+    libraries: [
+      LIBRARY[dtype],
+      'special',
+      'activation',
+      'fewRows',
+      ...(form === 'vector' ? ['vectorSums' as const] : []),
+    ],
     params: {
       rows: 'u32',
       outputs: 'u32',
