@@ -6,7 +6,6 @@ import { openRunner, type RunnerOptions } from '../forward/runner';
 import type { WeightSource } from '../forward/weight-source';
 import { engineTraits } from '../host/backends';
 import type { OpenModels } from '../host/models';
-import { loadFactorValues } from '../inputs/stored-tensor';
 import type { Plan } from '../merge/plan/plan';
 import { peakBytes } from '../merge/plan/plan-bytes';
 import type { Architecture } from '../models/architecture';
@@ -80,17 +79,23 @@ function emptyModel(
     (factored?.has(tensor.name) ?? exact) ? factoredChange(tensor) : undefined,
   );
   const zeros = async (_: unknown, begin: number, end: number) => new Uint8Array(end - begin);
-  const source = storedTensors(planned, (lowRank) => loadFactorValues(lowRank, zeros));
+  const stored = storedTensors(planned, () => Promise.reject());
   const computed = computedTensors(planned);
   const largest = Math.max(0, ...computed.map(({ dtype, shape }) => tensorBytes(dtype, shape) ?? 0));
-  const factorBytes = [...source.updates].reduce((sum, [name, { rank }]) => {
-    const [rows, columns] = source.tensors.get(name)!.shape as [number, number];
-    return sum + 4 * rank * (rows + columns);
-  }, 0);
+  let factorBytes = 0;
+  for (const [name, { rank }] of stored.updates) {
+    const [rows, columns] = stored.tensors.get(name)!.shape as [number, number];
+    factorBytes += 4 * rank * (rows + columns);
+    const load = async () => ({
+      left: new Float32Array(rows * rank),
+      right: new Float32Array(rank * columns),
+    });
+    stored.updates.set(name, { rank, scale: 1, load });
+  }
   const mergeBytes = computed.length > 0 ? peakBytes(computed) + largest : 0;
   // as the weights that it stands for, it reads ahead where nothing is computed
   const exclusive = live || computed.length > 0;
-  return { architecture, source: { ...source, exclusive, read: zeros }, factorBytes, mergeBytes };
+  return { architecture, source: { ...stored, exclusive, read: zeros }, factorBytes, mergeBytes };
 }
 
 /** What a text takes on an engine: written behind a prompt, or read as a whole. */
