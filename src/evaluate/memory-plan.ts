@@ -78,7 +78,12 @@ function emptyModel(
   const planned = plannedTensors(plan, exact, (tensor) =>
     (factored?.has(tensor.name) ?? exact) ? factoredChange(tensor) : undefined,
   );
-  const zeros = async (_: unknown, begin: number, end: number) => new Uint8Array(end - begin);
+  // nobody writes to them: pieces of one length are the same one
+  let piece = new Uint8Array(0);
+  const zeros = async (_: unknown, begin: number, end: number) => {
+    if (piece.length !== end - begin) piece = new Uint8Array(end - begin);
+    return piece;
+  };
   const stored = storedTensors(planned, () => Promise.reject());
   const computed = computedTensors(planned);
   const largest = Math.max(0, ...computed.map(({ dtype, shape }) => tensorBytes(dtype, shape) ?? 0));
