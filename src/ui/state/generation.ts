@@ -35,19 +35,30 @@ export function whyNotWrite(state: StudioState): string | null {
   return optionsProblem(generateOptions, settings) ?? whyNotRun(state);
 }
 
-/** Tokens by which the length of a prompt is looked at: each character is one at most, what a chat adds not counted. */
+/** Tokens by which the length of a prompt is looked at, each character being one at most; and room for what a chat adds. */
 const PROMPT_STEP = 256;
 
+function memoryRequest(rows: readonly EvaluationRow[], { generation, engine }: StudioState): MemoryRequest {
+  const { prompt, chat, maxTokens, weights } = generation.settings;
+  const added = chat ? PROMPT_STEP : 1;
+  const promptTokens = Math.ceil((prompt.length + added) / PROMPT_STEP) * PROMPT_STEP;
+  const base = rows.find(({ id }) => id === 'base')?.target;
+  return {
+    targets: rows.map(({ target }) => target),
+    ...(base && rows.length > 1 && { against: base }),
+    ...{ promptTokens, maxTokens, weights, engine: engine.choice },
+  };
+}
+
 /** Of the texts of rows, what their memory depends on. */
-export function memoryKey(rows: readonly EvaluationRow[], { generation, engine }: StudioState): string {
-  const { prompt, maxTokens, weights } = generation.settings;
-  const promptTokens = Math.ceil((prompt.length + 1) / PROMPT_STEP) * PROMPT_STEP;
-  const models = rows.map(({ target }) =>
-    'recipe' in target
-      ? [target.recipe.mergeMethod, target.recipe.outDtype, target.recipe.models?.map(({ model }) => model)]
-      : target.model,
-  );
-  return JSON.stringify([models, { promptTokens, maxTokens, weights, engine: engine.choice }]);
+export function memoryKey(rows: readonly EvaluationRow[], state: StudioState): string {
+  const { targets, ...request } = memoryRequest(rows, state);
+  const structures = targets.map((target) => {
+    if ('model' in target) return target.model;
+    const { mergeMethod, outDtype, models = [] } = target.recipe;
+    return [mergeMethod, outDtype, models.map(({ model }) => model)];
+  });
+  return JSON.stringify([structures, request]);
 }
 
 /** Has it planned what the texts of rows take of memory. Never rejects. */
@@ -55,19 +66,8 @@ export async function planMemory(studio: Studio, rows: readonly EvaluationRow[])
   const state = studio.store.getState();
   const key = memoryKey(rows, state);
   if (state.generation.memory?.key === key) return;
-  const [, request] = JSON.parse(key) as [
-    unknown,
-    Pick<MemoryRequest, 'promptTokens' | 'maxTokens' | 'weights' | 'engine'>,
-  ];
-  const base = rows.find(({ id }) => id === 'base')?.target;
-  const against = base && rows.length > 1 ? { against: base } : {};
-  const planning = studio.worker.memoryOf({
-    ...request,
-    ...against,
-    targets: rows.map(({ target }) => target),
-  });
   // a model that cannot be run says so when it is asked for a text
-  const words = await planning.then(memoryWords, () => '');
+  const words = await studio.worker.memoryOf(memoryRequest(rows, state)).then(memoryWords, () => '');
   editSlice(studio, 'generation', () => ({ memory: { key, words } }));
 }
 
