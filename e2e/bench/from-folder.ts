@@ -84,7 +84,10 @@ function copyInPage(page: Page, bytes: number): Promise<number> {
   );
 }
 
-/** One merge. @param scratch takes the output for as long as it is measured */
+/** A folder takes several files sooner than a large one: they are closed while the next are written. */
+const SHARD_BYTES = 250e6;
+
+/** One merge, in shards. @param scratch takes the output for as long as it is measured */
 export async function mergeFromFolder(
   browser: Browser,
   studio: BuiltStudio,
@@ -101,7 +104,7 @@ export async function mergeFromFolder(
     const weights = weightFiles(c, folders);
     await giveFolders(page, [...new Set(weights.map((file) => dirname(file)))], output);
     await page.evaluate(async () => window.amalgamCalls!.openLocal((await window.given!).files));
-    const recipe = recipeOf(c, namesOf(folders));
+    const recipe = { ...recipeOf(c, namesOf(folders)), amalgam: { shardBytes: SHARD_BYTES } };
     await calls.plan(recipe);
     const { result: report, ...spent } = await watched(() =>
       page.evaluate(

@@ -157,14 +157,20 @@ async function runBatch<W extends GroupedPasses>(batch: Batch<W>): Promise<void>
     const download = await missingBytes(inputs, options.models);
     const meter = downloadMeter(download, (progress) => work.onProgress(progress, []));
     files = await openInputs({ inputs }, options.models, options.signal, meter, shared.share);
-    for (const [number, entry] of batch.batch.entries()) {
+    const read = files.read;
+    const opening = batch.batch.map((entry, number) => ({
+      entry,
+      own: dealt(engines, number, batch.batch.length),
+    }));
+    const begin = async ({ entry, own }: (typeof opening)[number]) => {
       try {
-        const one = await start(entry, dealt(engines, number, batch.batch.length), files, batch);
+        const one = await start(entry, own, read, batch);
         if (one) started.push(one);
       } catch (thrown) {
         fail(entry.index, thrown);
       }
-    }
+    };
+    await onEngines(engines, opening, ({ own }) => own[0]!, begin);
     const stepOf = async (one: Started<W>): Promise<boolean> => {
       const begin = performance.now() - 1000 * one.reading.seconds;
       try {
@@ -184,10 +190,10 @@ async function runBatch<W extends GroupedPasses>(batch: Batch<W>): Promise<void>
     };
     for (let open = [...started]; open.length > 0; ) {
       const going = new Set<Started<W>>();
-      const layer = engines.map(async (engine) => {
-        for (const one of open) if (one.model.engines[0] === engine && (await stepOf(one))) going.add(one);
-      });
-      await allEnded(layer);
+      const act = async (one: Started<W>) => {
+        if (await stepOf(one)) going.add(one);
+      };
+      await onEngines(engines, open, ({ model }) => model.engines[0]!, act);
       shared.forget();
       open = open.filter((one) => going.has(one));
     }
@@ -209,14 +215,27 @@ async function runBatch<W extends GroupedPasses>(batch: Batch<W>): Promise<void>
   }
 }
 
+/** Work on models, every engine going through its own one after the other. */
+async function onEngines<T>(
+  engines: readonly CountedBackend[],
+  all: readonly T[],
+  engineOf: (one: T) => CountedBackend,
+  act: (one: T) => Promise<void>,
+): Promise<void> {
+  const working = engines.map(async (engine) => {
+    for (const one of all) if (engineOf(one) === engine) await act(one);
+  });
+  await allEnded(working);
+}
+
 async function start<W extends GroupedPasses>(
   entry: Entry,
   own: readonly CountedBackend[],
-  files: Inputs,
+  read: Inputs['read'],
   { batch, engines, options, work }: Batch<W>,
 ): Promise<Started<W> | undefined> {
   const { plan, exact, prepared, config, architecture } = entry;
-  const reading = readingClock(files.read);
+  const reading = readingClock(read);
   const model = await openModelOn(own, {
     plan,
     models: options.models,

@@ -252,13 +252,14 @@ async function openBench(
         await writeText(plan, i, { use: 'calibration' }, optionsOf(tellOf(i), backend, signal));
       });
       await onThreads(texts);
-      const pieces = grams.map((gram, i) => async (backend: Backend) => {
+      const solving = grams.map((gram, i) => async (backend: Backend) => {
         const options = optionsOf(tellOf(contributors.length + i), backend, signal);
         await ready({ recipe: withLambda(gram, 1) }, options).catch((thrown: unknown) => {
           if (signal.aborted) throw thrown;
         });
       });
-      await onThreads(pieces);
+      // they come in the order of their cost: with the longest first no thread is left alone with it
+      await onThreads(solving.reverse());
     },
   };
 

@@ -182,11 +182,16 @@ describe('a merge that is killed', () => {
     );
   });
 
-  /** Killed as the first byte of the last shard goes to the disk. */
-  async function diskWithoutItsLastShard(): Promise<MemoryDisk> {
-    const last = shards.at(-1)!.file;
+  /** A disk that fails once the journal knows every shard but the last to be whole. */
+  function failingBeforeTheLastShard(): MemoryDisk {
     const disk = memoryDisk();
-    disk.fails = (_, { path }) => path === last;
+    const journal = () => Buffer.from(disk.files.get(JOURNAL)?.read() ?? []).toString();
+    disk.fails = () => journal().split('"whole":true').length === shards.length;
+    return disk;
+  }
+
+  async function diskWithoutItsLastShard(): Promise<MemoryDisk> {
+    const disk = failingBeforeTheLastShard();
     await expect(attempt(plan, shards, disk)).rejects.toThrow('killed');
     disk.kill(() => 'kept');
     return disk;
@@ -215,6 +220,39 @@ describe('a merge that is killed', () => {
     expect(filesOf(disk)).toEqual(whole.files);
   });
 
+  test('shards close while the next are written, and the journal knows them in order', async () => {
+    const disk = memoryDisk();
+    const closed: (() => void)[] = [];
+    const closes = shards.map((_, i) => new Promise<void>((resolve) => (closed[i] = resolve)));
+    const { open } = disk;
+    disk.open = (continues) => {
+      const inner = open(continues);
+      const create = async (path: string) => {
+        const sink = await inner.create(path);
+        const index = shards.findIndex((shard) => shard.file === path);
+        const close: typeof sink.close = async (leaves, length) => {
+          // the last one first
+          await closes[index + 1];
+          await sink.close(leaves, length);
+          closed[index]?.();
+        };
+        return { ...sink, close };
+      };
+      return { ...inner, create };
+    };
+    let journal = '';
+    disk.fails = (_, { path }) => {
+      if (path === JOURNAL) journal = Buffer.from(disk.files.get(JOURNAL)?.read() ?? []).toString();
+      return false;
+    };
+    await attempt(plan, shards, disk);
+    expect(filesOf(disk)).toEqual(whole.files);
+    const { safePoints } = (await readJournal(new TextEncoder().encode(journal)))!;
+    const noted = safePoints.filter((point) => point.whole).map((point) => point.file);
+    expect(noted).toEqual(shards.map((shard) => shard.file).slice(0, noted.length));
+    expect(noted.length).toBeGreaterThanOrEqual(shards.length - 1);
+  });
+
   test('R47: a finished shard that changed on the disk is made again', async () => {
     const disk = await diskWithoutItsLastShard();
     disk.files.get(shards[0]!.file)!.rot(5000);
@@ -225,9 +263,7 @@ describe('a merge that is killed', () => {
   test('what was read of an input has to be there again', async () => {
     const pieces = (first: number): HashedPieces =>
       new Map([['a/model.safetensors', new Map([[3, Promise.resolve(new Uint8Array(32).fill(first))]])]]);
-    const last = shards.at(-1)!.file;
-    const disk = memoryDisk();
-    disk.fails = (_, { path }) => path === last;
+    const disk = failingBeforeTheLastShard();
     await expect(attempt(plan, shards, disk, true, 1, undefined, pieces(7))).rejects.toThrow('killed');
     disk.kill(() => 'kept');
     const left = filesOf(disk);

@@ -102,6 +102,12 @@ export async function openRunRecord(
     length += line.byteLength;
   };
 
+  /** Shards that are being closed, in order: the journal knows a shard only behind those before it. */
+  let closing: Promise<unknown> = Promise.resolve();
+  let unclosed = 0;
+  /** The GGUF file takes nothing more while it is asked how far it is. */
+  let besideAsked: Promise<unknown> = Promise.resolve();
+
   const open = async (file: FilePlan, partial: PartialShard | undefined): Promise<ShardWriter> =>
     partial
       ? ShardWriter.resume(file, await remains!.reopen!(file.file, partial.bytes), partial)
@@ -173,9 +179,11 @@ export async function openRunRecord(
         write: (bytes, at) => writer.write(bytes, at),
         async finishTensors(reports, [part, second]) {
           await writer.take(part!, reports.length);
+          await besideAsked;
           if (second) await besideWriter!.take(second, reports.length);
           waiting.push(...reports);
           if (unnoted && 'failure' in unnoted) throw unnoted.failure;
+          if (unclosed > 0) return;
           if (unnoted?.durable) {
             const { bytes, tensors, durable } = unnoted;
             unnoted = undefined;
@@ -192,21 +200,25 @@ export async function openRunRecord(
           }
           if (canContinue && !unnoted && performance.now() - begunAt >= safePointMs) await safePoint();
         },
-        async finish() {
-          const written = await writer.finish();
+        finish() {
           const tensors = [...(unnoted?.tensors ?? []), ...waiting];
-          const at = canContinue ? await besideWriter?.safePoint() : undefined;
-          const beside = at && { bytes: at.bytes, hash: await at.durable };
-          const read = await freshPieces();
-          await note({
-            kind: 'checkpoint',
-            ...written,
-            whole: true,
-            ...(beside && { beside }),
-            tensors,
-            ...read,
-          });
-          return written;
+          const before = closing;
+          const asked = canContinue ? besideWriter?.safePoint() : undefined;
+          besideAsked = Promise.allSettled([asked]);
+          const finished = (async () => {
+            const at = await asked;
+            const written = await writer.finish();
+            const beside = at && { bytes: at.bytes, hash: await at.durable };
+            await before;
+            const read = await freshPieces();
+            const whole = { ...written, whole: true, ...(beside && { beside }), tensors, ...read };
+            await note({ kind: 'checkpoint', ...whole });
+            unclosed--;
+            return written;
+          })();
+          unclosed++;
+          closing = finished;
+          return finished;
         },
         abort() {
           writer.abort();

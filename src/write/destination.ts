@@ -2,7 +2,7 @@ import type { ByteSource, SourceOrigin } from '../sources/byte-source';
 import type { Leaf } from '../sources/tree-hash';
 
 /**
- * Where an output folder goes. Files are begun one after the other. Nothing may look complete before `commit`: the index
+ * Where an output folder goes. Several files may be open at once. Nothing may look complete before `commit`: the index
  * (or the last file the loader needs) is written last by the caller, and `discard` removes whatever was begun.
  */
 export interface Destination {

@@ -40,13 +40,13 @@ export async function openFolderDestination(
   const files = new Map<string, { handle: FileSystemFileHandle; bytes: number; isWhole: boolean }>();
   /** Sub-folders of the output, outermost first. */
   const folders: { parent: FileSystemDirectoryHandle; name: string }[] = [];
-  let open: { path: string; stream: FileSystemWritableFileStream } | undefined;
+  const open = new Set<FileSystemWritableFileStream>();
   let isCommitted = false;
 
   async function create(path: string): Promise<FileSink> {
     const parts = outputPathParts(path);
     const fileName = parts.pop()!;
-    if (open || files.has(path)) throw destinationError(`${open?.path ?? path} is already begun`, path);
+    if (files.has(path)) throw destinationError('it is already begun', path);
     try {
       let inside = folder;
       for (const part of parts) {
@@ -58,7 +58,7 @@ export async function openFolderDestination(
       const file = { handle, bytes: 0, isWhole: false };
       files.set(path, file);
       const stream = await writableOf(handle);
-      open = { path, stream };
+      open.add(stream);
       return {
         async write(data, position) {
           try {
@@ -71,7 +71,7 @@ export async function openFolderDestination(
           try {
             file.bytes = length;
             await rooted(stream, stream.close());
-            open = undefined;
+            open.delete(stream);
             await verify(path, handle, file.bytes);
             file.isWhole = true;
           } catch (thrown) {
@@ -82,6 +82,11 @@ export async function openFolderDestination(
     } catch (thrown) {
       throw destinationError(thrown, path);
     }
+  }
+
+  async function abortAll(): Promise<void> {
+    await Promise.all([...open].map((stream) => rooted(stream, stream.abort()).catch(ignoreClosed)));
+    open.clear();
   }
 
   return {
@@ -101,8 +106,7 @@ export async function openFolderDestination(
     async discard() {
       if (isCommitted) return;
       try {
-        if (open) await rooted(open.stream, open.stream.abort()).catch(ignoreClosed);
-        open = undefined;
+        await abortAll();
         await journal?.remove();
         for (const path of [...files.keys()].reverse()) await removeFile(folder, path);
         files.clear();
@@ -129,8 +133,7 @@ export async function openFolderDestination(
       },
       async keep() {
         if (isCommitted) return;
-        if (open) await rooted(open.stream, open.stream.abort()).catch(ignoreClosed);
-        open = undefined;
+        await abortAll();
         kept.close();
       },
     };

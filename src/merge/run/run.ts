@@ -13,6 +13,7 @@ import { type FilePart, joinParts } from '../../write/shard-writer';
 import type { MergeMethod } from '../method';
 import { type Plan, type TensorPlan, tensorOutline } from '../plan/plan';
 import { type ComputeSettings, canBeCut, type TensorPart } from '../tensor/computation';
+import type { WholeModel } from '../tensor/delta-pipeline';
 import type { TensorStatistics } from '../tensor/tensor-outcome';
 import {
   type MergedUnit,
@@ -104,56 +105,67 @@ export async function runPlan<Written>(
     return Math.ceil(bytes / (PART_UNITS * threads.unitBytes));
   };
   const begun: Promise<MergedUnit>[] = [];
+  const closing: Promise<Written>[] = [];
+  const opened: ShardSink<Written>[] = [];
+  let unclosed: { thrown: unknown } | undefined;
   let hasEnded = false;
   try {
-    let first = written.reduce((sum, _, i) => sum + shards[i]!.tensors.length, 0);
+    const whole = written.reduce((sum, _, i) => sum + shards[i]!.tensors.length, 0);
     const isDone = reports.length === shards.reduce((sum, { tensors }) => sum + tensors.length, 0);
     const wholeModel = isDone ? undefined : await threads.run((thread) => thread.measure(options.measuring));
     const beside = encoding?.beside;
     if (beside) sinks.set(beside.plan.file, await beside.open());
-    for (const shard of shards.slice(written.length)) {
-      const skipped = reports.length - first;
-      const sink = await options.openShard(shard, skipped);
-      sinks.set(shard.file, sink);
-      first += shard.tensors.length;
-      try {
-        const placeOf = (file: string) => sinks.get(file)?.place;
-        const units = cutUnits(shard, skipped, threads.unitBytes, partsOf, placeOf, encoding);
-        const merging: Promise<MergedUnit>[] = [];
-        const cut: MergedUnit[] = [];
-        for (const [index, { tensors, part }] of units.entries()) {
-          while (merging.length < Math.min(units.length, index + AHEAD)) {
-            const unit = units[merging.length]!;
-            const following = units[merging.length + 1]?.tensors[0];
-            const merged = threads.run((thread) => {
-              if (hasEnded) throw canceled();
-              return thread.merge(unit, wholeModel, own && following);
-            });
-            merged.catch(() => {}); // reported when its turn comes
-            merging.push(merged);
-            begun.push(merged);
-          }
-          throwIfCanceled(signal);
-          let merged = await merging[index]!;
-          if (part) cut.push(merged);
-          if (part && part.index + 1 < part.of) continue;
-          if (part) {
-            const tensor = byName.get(tensors[0]!)!;
-            const settings = settingsOf(plan, wholeModel);
-            merged = await joinUnits(tensor, methods.get(tensor.method)!, settings, cut.splice(0));
-          }
-          const { statistics, parts } = merged;
-          const finished = tensors.map((name, i) => tensorReport(byName.get(name)!, statistics[i]));
-          reports.push(...finished);
-          await sink.finishTensors?.(finished, parts);
-          for (const report of finished) options.onTensor?.(report);
-        }
-        written.push(await sink.finish());
-      } catch (error) {
-        sink.abort();
-        throw error;
+    const rest = shards.slice(written.length).map((shard, i) => {
+      const skipped = i === 0 ? reports.length - whole : 0;
+      return { shard, skipped, units: cutUnits(shard, skipped, threads.unitBytes, partsOf, encoding) };
+    });
+    const units = rest.flatMap((each, shard) => each.units.map((unit) => ({ ...unit, shard })));
+    const openUntil = async (last: number) => {
+      for (const { shard, skipped } of rest.slice(opened.length, last + 1)) {
+        const sink = await options.openShard(shard, skipped);
+        sinks.set(shard.file, sink);
+        opened.push(sink);
       }
+    };
+    const beginNext = async () => {
+      const index = begun.length;
+      const { shard, ...unit } = units[index]!;
+      await openUntil(shard);
+      const outputs = unit.outputs.map((output) => {
+        const { place } = sinks.get(output.file)!;
+        return place ? { ...output, place } : output;
+      });
+      const merged = threads.run((thread) => {
+        if (hasEnded) throw canceled();
+        return thread.merge({ ...unit, outputs }, wholeModel, own && units[index + 1]?.tensors[0]);
+      });
+      merged.catch(() => {}); // reported when its turn comes
+      begun.push(merged);
+    };
+    const takeNext = unitTaker(options, wholeModel, reports);
+    let index = 0;
+    for (const [number, each] of rest.entries()) {
+      await openUntil(number);
+      const sink = opened[number]!;
+      for (const unit of each.units) {
+        while (begun.length < Math.min(units.length, index + AHEAD)) await beginNext();
+        throwIfCanceled(signal);
+        if (unclosed) throw unclosed.thrown;
+        await takeNext(unit, await begun[index++]!, sink);
+      }
+      // a file may take long to close; the next ones are written meanwhile
+      const closed = sink.finish();
+      closed.catch((thrown: unknown) => {
+        unclosed ??= { thrown };
+      });
+      closing.push(closed);
     }
+    written.push(...(await Promise.all(closing)));
+  } catch (error) {
+    hasEnded = true;
+    await Promise.allSettled(closing);
+    for (const sink of opened.slice(closing.length)) sink.abort();
+    throw error;
   } finally {
     hasEnded = true;
     await Promise.allSettled(begun);
@@ -162,13 +174,36 @@ export async function runPlan<Written>(
   return { tensors: reports, shards: written };
 }
 
+/** Takes merged units in the order of the files: parts of a tensor wait for the last of them. */
+function unitTaker<Written>(
+  { plan, methods, onTensor }: RunOptions<Written>,
+  wholeModel: WholeModel | undefined,
+  reports: TensorReport[],
+) {
+  const byName = new Map(plan.tensors.map((t) => [t.name, t]));
+  const cut: MergedUnit[] = [];
+  return async ({ tensors, part }: MergeUnit, merged: MergedUnit, sink: ShardSink<Written>) => {
+    let unit = merged;
+    if (part) {
+      cut.push(merged);
+      if (part.index + 1 < part.of) return;
+      const tensor = byName.get(tensors[0]!)!;
+      const settings = settingsOf(plan, wholeModel);
+      unit = await joinUnits(tensor, methods.get(tensor.method)!, settings, cut.splice(0));
+    }
+    const finished = tensors.map((name, i) => tensorReport(byName.get(name)!, unit.statistics[i]));
+    reports.push(...finished);
+    await sink.finishTensors?.(finished, unit.parts);
+    for (const report of finished) onTensor?.(report);
+  };
+}
+
 /** Tensors of a shard from number `skipped` on, neighbors together while they have no more than `unitBytes`. */
 function cutUnits(
   shard: FilePlan,
   skipped: number,
   unitBytes: number,
   partsOf: (tensor: string, bytes: number) => number,
-  placeOf: (file: string) => FilePlace | undefined,
   encoding: RunOptions<unknown>['encoding'],
 ): MergeUnit[] {
   const beside = encoding?.beside?.plan;
@@ -184,9 +219,8 @@ function cutUnits(
       continue;
     }
     const outputs = files.map(({ file }, i): UnitOutput => {
-      const place = placeOf(file);
       const isEncoded = encoding !== undefined && (file === beside?.file || !beside);
-      return { file, at: places[i]!.get(name)!, isEncoded, ...(place ? { place } : {}) };
+      return { file, at: places[i]!.get(name)!, isEncoded };
     });
     const unit = { tensors: [name], outputs, bytes: byteLength };
     if (of === 1) units.push(unit);

@@ -160,6 +160,7 @@ function Form({ written }: { written: boolean }) {
   const studio = useStudio();
   const recipe = useStudioState((s) => s.recipe);
   const models = useStudioState((s) => s.models);
+  const isFolder = useStudioState((s) => s.output.kind === 'folder');
   const problem = recipeProblems(recipe, models, methodOf(recipe)).find((p) => p.place.kind === 'shardBytes');
   if (written) {
     return (
@@ -197,7 +198,9 @@ function Form({ written }: { written: boolean }) {
               invalid={problem !== undefined}
               onChange={(gb) => editRecipe(studio, (r) => ({ ...r, shardBytes: Math.round(gb * 1e9) }))}
             />
-            <span className="quiet">GB at most</span>
+            <span className="quiet">
+              GB at most{isFolder ? '; a folder takes several of 0.25 sooner' : ''}
+            </span>
           </span>
         </div>
       )}
