@@ -14,9 +14,8 @@ const PROCESSOR_ALONE = [
   'matmul-packed-f32',
   'matmul-packed-f16',
   'matmul-packed-bf16',
+  'matmul-packed-q8',
   'pack-panels',
-  'encode-panels',
-  'matmul-encoded',
   'measure-changes',
   'sample-changes',
   'pick-changes',
@@ -40,7 +39,8 @@ it('every kernel has a form for the GPU, but for those of the processor alone', 
 });
 
 it('every kernel has one form for the processor, but for those of graphics devices, and of weights that threads share', () => {
-  const others = ['input-gram-tile', 'encode-panels', 'matmul-encoded'];
+  const eightBits = ['block', 'line', 'packed', 'tile', 'vector'].map((form) => `matmul-${form}-q8`);
+  const others = ['encode-weights', 'input-gram-tile', ...eightBits];
   const forms = [...allKernels.values()].map(({ id, wasm, cpu }) => [id, [wasm, cpu].filter(Boolean).length]);
   expect(new Map(forms.filter(([, count]) => count !== 1) as [string, number][])).toEqual(
     new Map(others.map((id) => [id, 0])),

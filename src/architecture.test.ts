@@ -37,7 +37,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   host: 'formats reports sources store backend inputs write'.split(' '),
   gguf: 'formats sources models backend'.split(' '),
   merge: 'formats reports sources store foreign models backend inputs adapters gguf write host'.split(' '),
-  forward: 'formats sources models backend'.split(' '),
+  forward: 'formats reports sources models backend'.split(' '),
   evaluate:
     'formats reports sources store foreign dataset tasks models backend inputs host forward merge'.split(' '),
   calibration: 'formats reports sources store models backend linalg inputs host forward merge evaluate'.split(

@@ -359,7 +359,7 @@ export function exposeThread(calls: object): void {
 const unreadable = () => reportError(new Error(UNREADABLE));
 
 /** A port to give away; what is sent back over it comes to `take`, and a message that cannot be read to `lost`. */
-export function openPort<T>(take: (message: T) => void, lost: (why: string) => void) {
+export function openPort<T>(take: (message: T) => void, lost: (why: string) => void = () => {}) {
   const { port1, port2 } = new MessageChannel();
   held.add(port1);
   port1.onmessage = ({ data }: MessageEvent<T>) => take(data);
@@ -371,6 +371,14 @@ export function openPort<T>(take: (message: T) => void, lost: (why: string) => v
       held.delete(port1);
     },
   };
+}
+
+/** Resolves in a task of its own, behind the messages that have come. */
+export function nextTask(): Promise<void> {
+  return new Promise((resolve) => {
+    const port = openPort(() => resolve(port.close()));
+    port.given.postMessage(null);
+  });
 }
 
 /** A channel to other tabs, held until it is closed. What cannot be read comes from another version: it is for others. */

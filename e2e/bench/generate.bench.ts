@@ -102,7 +102,7 @@ function openOurs(folder: string, prompt: readonly number[], weights: Weights, t
     engine,
     resolveArchitecture(config),
     weights === 'F32' ? widened(stored) : stored,
-    { residentBytes: 2 ** 33, eightBits: weights === 'Q8_0' ? 'always' : 'never' },
+    { residentBytes: 2 ** 33, weights: weights === 'Q8_0' ? '8-bit' : 'stored' },
   );
   return {
     async run() {

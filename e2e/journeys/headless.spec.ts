@@ -212,15 +212,26 @@ models:
 
 /** What the command continues the prompt with where the weights are changed in the recipe. */
 async function continued(kitchen: number, harbour: number): Promise<string> {
-  const file = recipe(LORAS(kitchen, harbour));
+  return continuedBy(recipe(LORAS(kitchen, harbour)));
+}
+
+async function continuedBy(file: string): Promise<string> {
   const { code, stdout } = await amalgam(['generate', file, '--prompt', 'Recipe:', '--max-tokens', '12']);
   expect(code).toBe(0);
   return stdout.replace(/^Recipe:/, '').replace(/\n$/, '');
 }
 
+test('plan: of a model with an adapter as of a recipe', async () => {
+  const { code, stdout } = await amalgam(['plan', `${samples}/base+${samples}/kitchen`, '--json']);
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject({ clean: true });
+});
+
 test('chat: what is typed is continued, also by other weights; served, each request may set them', async () => {
   const [first, second] = [await continued(1, 0.1), await continued(0.1, 1)];
   expect(first).not.toBe(second);
+  const lora = `${samples}/base+${samples}/kitchen`;
+  const [whole, without] = [await continuedBy(lora), await continuedBy(`${samples}/base`)];
   const file = recipe(LORAS());
   const chat = ['src/cli/amalgam.mjs', 'chat', file, '--max-tokens', '12'];
 
@@ -234,6 +245,17 @@ test('chat: what is typed is continued, also by other weights; served, each requ
   expect(said).toContain('must lie between -100 and 100, not 500. All stays as it was.');
   expect(said).toContain('has no parameter nonsense');
   expect(said).toContain('kitchen = 0.1, harbour = 1\n');
+  expect(said).toMatch(
+    /^At most [\d.]+.MB of memory for 1.548.tokens: weights [\d.]+.MB of [\d.]+.GB, LoRA /m,
+  );
+
+  const adapted = ['src/cli/amalgam.mjs', 'chat', lora, '--max-tokens', '12'];
+  const own = spawn(process.execPath, [...adapted, '--text'], {
+    cwd: root,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  own.stdin.end('Recipe:\n/weight kitchen 0\n/again\n/weight kitchen 1\n/again\n');
+  expect(await text(own.stdout)).toBe(`${whole}\n${without}\n${whole}\n`);
 
   const served = spawn(process.execPath, [...chat, '--serve', '0'], { cwd: root });
   try {

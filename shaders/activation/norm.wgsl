@@ -1,18 +1,5 @@
-// Norms of groups of elements (lib/norm.wgsl), a workgroup each: the form for real GPUs.
+// Norms of groups of elements (lib/norm.wgsl), a workgroup each (lib/row-group.wgsl): the form for real GPUs.
 // Tolerance: 1e-6 of the largest value.
-
-var<workgroup> partial: array<f32, 64>;
-
-fn total(lane: u32, sum: f32) -> f32 {
-  workgroupBarrier();
-  partial[lane] = sum;
-  workgroupBarrier();
-  for (var half = 32u; half > 0u; half >>= 1u) {
-    if (lane < half) { partial[lane] += partial[lane + half]; }
-    workgroupBarrier();
-  }
-  return partial[0];
-}
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -23,14 +10,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   if (params.kind >= 2u) {
     var sum = vec4<f32>();
     for (var i = lane; i < params.width4; i += 64u) { sum += x[from_x + i]; }
-    mean = total(lane, sum_of(sum)) / n;
+    mean = row_sum(lane, sum_of(sum)) / n;
   }
   var squares = vec4<f32>();
   for (var i = lane; i < params.width4; i += 64u) {
     let d = x[from_x + i] - mean;
     squares += d * d;
   }
-  let inverse = 1.0 / sqrt(total(lane, sum_of(squares)) / n + params.epsilon);
+  let inverse = 1.0 / sqrt(row_sum(lane, sum_of(squares)) / n + params.epsilon);
   if (index >= params.rows * params.groups) { return; }
   let to_y = y_at(index);
   for (var i = lane; i < params.width4; i += 64u) { y[to_y + i] = normed(x[from_x + i], mean, inverse, i); }

@@ -2,10 +2,6 @@
 // side by side along k, so that weights stream in whole cache lines.
 // Tolerance: 1e-6 of the largest value.
 
-var<workgroup> sums: array<vec4<f32>, 64>;
-var<workgroup> others: array<vec4<f32>, 64>;
-var<workgroup> squares: array<vec4<f32>, 64>;
-
 fn entering(v: vec4<f32>, k: u32) -> vec4<f32> {
   if (params.norm_kind == 0u) { return v; }
   return v * (norm[k] + f32(params.norm_kind - 1u));
@@ -36,18 +32,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     a += v * w_quad(out, k);
     if (params.gate > 0u) { b += v * w_quad(out_b, k); }
   }
-  sums[lane] = a;
-  others[lane] = b;
-  squares[lane] = square;
-  workgroupBarrier();
-  for (var half = 32u; half > 0u; half >>= 1u) {
-    if (lane < half) {
-      sums[lane] += sums[lane + half];
-      others[lane] += others[lane + half];
-      squares[lane] += squares[lane + half];
-    }
-    workgroupBarrier();
-  }
+  sum_up(lane, a, b, square);
   if (index >= params.rows * quads) { return; }
   if (lane == 0u) { stamp(1u); }
   if (lane >= 4u) { return; }

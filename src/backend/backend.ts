@@ -84,6 +84,17 @@ export interface Dispatch<P extends string, B extends string> {
 }
 
 /**
+ * Bytes of weights that may stay on an engine while a text is written, as a share of the machine's memory: what two memories of
+ * the processor hold at most; a graphics device tells nobody how much it has.
+ */
+export function roomForWeights(kind: BackendKind): number {
+  // not every browser tells
+  const { deviceMemory = 4 } = navigator as Navigator & { deviceMemory?: number };
+  const machine = deviceMemory * 2 ** 30;
+  return kind === 'cpu' ? Math.min(7 * 2 ** 30, machine / 2) : Math.min(4 * 2 ** 30, machine / 4);
+}
+
+/**
  * Multiply-adds of one dispatch: a driver that sees no answer for about two seconds resets the device. The first is for
  * adapters that compute on the processor; there more than 20 contributors of a row-wise method can take twice as much.
  */

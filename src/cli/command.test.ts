@@ -56,7 +56,7 @@ describe('parseCommand', () => {
     expect(helpText('search')).toMatch(/--text FILE.*--task NAME.*larger\s+budget/s);
     expect(helpText('collapse')).toMatch(/--similarity 0.75.*--measure/s);
     expect(helpText('plan')).not.toContain('merge <recipe.yml>');
-    expect(USAGE).toMatch(/plan <recipe.yml>.*merge <recipe.yml> --out DIR/s);
+    expect(USAGE).toMatch(/plan <model>.*merge <recipe.yml> --out DIR/s);
   });
 
   test.each(VERBS)(
@@ -75,7 +75,7 @@ describe('parseCommand', () => {
       ['levitate', 'm'],
       'There is no command levitate. Commands: plan, merge, verify, evaluate, generate, chat, compare, lora, extract-lora, collapse',
     ],
-    [['plan'], 'plan needs <recipe.yml>.'],
+    [['plan'], 'plan needs <model>.'],
     [['plan', 'a.yml', 'b.yml'], 'b.yml is too much'],
     [['plan', 'a.yml', '--out', 'x'], "Unknown option '--out'"],
     [['merge', 'a.yml'], 'merge needs --out DIR'],
@@ -113,7 +113,7 @@ describe('parseCommand', () => {
     const dataset = 'o/n@main:data/a.parquet:text';
     expect(parseCommand(['evaluate', 'm', '--dataset', dataset, '--rows', '50']).parsed?.options).toEqual({
       ...{ dataset, rows: 50, characters: 200_000, task: [], fewshotSeed: 1234, engine: 'auto' },
-      ...{ window: 256, stride: 128, perToken: false },
+      ...{ window: 256, stride: 128, perToken: false, weights: 'auto' },
     });
     expect(
       parseCommand(['evaluate', 'base+lora', '--text', 'a.txt', '--stride', '64', '--per-token']).parsed,

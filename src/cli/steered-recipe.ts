@@ -1,12 +1,21 @@
 /** A recipe with other weights and parameters, as a request or a line of a chat names them. */
 import { AmalgamError } from '../errors';
-import type { ParameterSetting, Recipe } from '../formats/recipe';
+import { copyOf, type ParameterSetting, type Recipe, repositoriesOf } from '../formats/recipe';
+import type { RunTarget } from '../reports/evaluate';
 
 export interface Steering {
   /** By a contributor's name, or the last part of it. */
   weights?: Readonly<Record<string, number>> | undefined;
   /** Of the method, by name. */
   parameters?: Readonly<Record<string, ParameterSetting>> | undefined;
+}
+
+/** The recipe of a target whose weights can be changed: a recipe, or a model with one LoRA; undefined for another. */
+export function recipeOf(target: RunTarget): Recipe | undefined {
+  if ('recipe' in target) return target.recipe;
+  const [baseModel, adapter] = repositoriesOf(target.model);
+  const models = [{ model: target.model, parameters: { weight: 1 } }];
+  return adapter ? { ...copyOf(), mergeMethod: 'task_arithmetic', baseModel, models } : undefined;
 }
 
 /** @throws AmalgamError `RecipeInvalid` for a name that is no contributor's, or that of several */

@@ -21,8 +21,8 @@ async function meanLoss(model: string, options: RunnerOptions) {
 test.each(['base', 'workshop', 'base+kitchen'])(
   '%s: perplexity changes by less than half a percent',
   async (model) => {
-    const stored = await meanLoss(model, { residentBytes: 2 ** 30, eightBits: 'never' });
-    const eight = await meanLoss(model, { residentBytes: 2 ** 30, eightBits: 'always' });
+    const stored = await meanLoss(model, { residentBytes: 2 ** 30, weights: 'stored' });
+    const eight = await meanLoss(model, { residentBytes: 2 ** 30, weights: '8-bit' });
     expect([stored.encoded, eight.encoded]).toEqual([false, true]);
     expect(eight.mean).not.toBe(stored.mean);
     expect(Math.abs(eight.mean - stored.mean)).toBeLessThan(0.005);
@@ -32,9 +32,9 @@ test.each(['base', 'workshop', 'base+kitchen'])(
 
 test('they are taken to fit where the stored ones would not all stay, and on no engine without them', () => {
   const { weightBytes } = open('base', { residentBytes: 2 ** 30 });
-  const fits = open('base', { residentBytes: weightBytes, eightBits: 'to fit' });
+  const fits = open('base', { residentBytes: weightBytes, weights: 'auto' });
   expect([fits.encoded, fits.residentBytes]).toEqual([false, weightBytes]);
-  const tight = open('base', { residentBytes: weightBytes - 1, eightBits: 'to fit' });
+  const tight = open('base', { residentBytes: weightBytes - 1, weights: 'auto' });
   expect([tight.encoded, tight.residentBytes]).toEqual([true, tight.weightBytes]);
-  expect(openSample('base', { residentBytes: 2 ** 30, eightBits: 'always' }).encoded).toBe(false);
+  expect(openSample('base', { residentBytes: 2 ** 30, weights: '8-bit' }).encoded).toBe(false);
 });

@@ -12,7 +12,7 @@ import type {
   WrittenToken,
 } from '../reports/evaluate';
 import { secondsLeft } from '../reports/time-left';
-import { generate, WRITING_RESIDENT_BYTES } from './generation';
+import { generate, WRITING_RESIDENT_BYTES, writingRunner } from './generation';
 import type { KeptModel, ReadyRecipe } from './kept-model';
 import { openPlannedWeights } from './planned-weights';
 import {
@@ -24,9 +24,6 @@ import {
   type RunningOptions,
 } from './running-model';
 import { sequencesAtOnce } from './sampled-texts';
-
-/** What the runner is told. */
-const EIGHT_BITS = { auto: 'to fit', stored: 'never', '8-bit': 'always' } as const;
 
 /** How a text takes part in what changes its recipe. */
 export interface LiveText {
@@ -52,7 +49,7 @@ export async function runGeneration(
   { against, liveText, ...options }: GenerationOptions,
 ): Promise<GenerateReport> {
   const { maxTokens, temperature, topP, seed, weights = 'auto' } = request;
-  const runner = { residentBytes: WRITING_RESIDENT_BYTES, eightBits: EIGHT_BITS[weights] };
+  const runner = writingRunner(weights);
   let ready: ReadyRecipe = options;
   const open = () => {
     const running = { ...options, ...ready, runner };
@@ -69,13 +66,6 @@ export async function runGeneration(
   let model = await open().catch((thrown: unknown) => openAgain(thrown));
   let stream: GuardedStream | undefined;
   try {
-    if (weights === '8-bit' && !model.runner.encoded) {
-      throw new AmalgamError(
-        'Usage',
-        'Weights cannot be kept at 8 bits here.',
-        'Take the engine cpu, or keep the weights as they are stored.',
-      );
-    }
     const tokenizer = await model.tokenizer();
     const prompt = await promptIds(model, tokenizer, request, options.signal);
     const decoder = tokenizer.stream(prompt);
@@ -160,15 +150,14 @@ export async function runAnswers(
   { targets, prompts, engine, ...settings }: AnswersRequest,
   { plan, ...options }: AnswersOptions,
 ): Promise<string[][]> {
-  const { maxTokens, temperature, topP, seed, chat } = settings;
+  const { maxTokens, temperature, topP, seed, chat, weights = 'auto' } = settings;
   const { signal, onProgress } = options;
   const total = targets.length * prompts.length * maxTokens;
   const answers: string[][] = [];
   for (const [t, target] of targets.entries()) {
     const ready = await plan(target);
-    const model = await openRunningModel({
-      ...{ ...ready, ...options, engine, runner: { residentBytes: WRITING_RESIDENT_BYTES } },
-    });
+    const runner = writingRunner(weights);
+    const model = await openRunningModel({ ...ready, ...options, engine, runner });
     let tokenizer: GuardedTokenizer | undefined;
     try {
       // one thread decodes all
@@ -256,17 +245,16 @@ function turnBetween(
 
 /**
  * Measures what each weight of a merge does to a text, against the weights of others; nothing is written.
- * @param others plans whose weights are put in their place
  * @returns effects by other and weight
  * @throws AmalgamError as {@link runGeneration}, and `ArchitectureUnsupported`, `ShapeMismatch` for one of another shape
  */
 export async function runEffects(
-  request: EffectsRequest,
-  {
-    others,
-    ...options
-  }: RunningOptions & { others: readonly (ReadyRecipe & Pick<RunningOptions, 'exact'>)[] },
+  { recipe, without, engine, ...request }: EffectsRequest,
+  { plan: planOf, ...host }: AnswersOptions,
 ): Promise<WeightEffect[][]> {
+  const options = { ...host, ...(await planOf({ recipe })), engine };
+  const others: Awaited<ReturnType<typeof planOf>>[] = [];
+  for (const other of without) others.push(await planOf(other));
   const { signal, models, onProgress } = options;
   const model = await openRunningModel({ ...options, runner: { residentBytes: WRITING_RESIDENT_BYTES } });
   try {

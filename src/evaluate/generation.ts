@@ -5,7 +5,8 @@ import { AmalgamError } from '../errors';
 import { isJsonNumber, type JsonObject, type JsonValue } from '../formats/strict-json';
 import type { Drawn } from '../forward/head';
 import type { KvCache } from '../forward/kv-cache';
-import type { Runner } from '../forward/runner';
+import type { Runner, RunnerOptions } from '../forward/runner';
+import type { KeptWeights } from '../reports/evaluate';
 import { isInRange } from '../reports/option';
 import { generateOptions } from './options';
 
@@ -14,6 +15,11 @@ import { generateOptions } from './options';
  * device between tokens. Reading and uploading them anew would take as long as reading the model, for each token.
  */
 export const WRITING_RESIDENT_BYTES = 2 ** 30;
+
+/** Options of a runner that writes. */
+export function writingRunner(weights: KeptWeights = 'auto'): RunnerOptions {
+  return { residentBytes: WRITING_RESIDENT_BYTES, weights };
+}
 
 interface SeededSampling extends Sampling {
   seed: number;

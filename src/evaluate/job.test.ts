@@ -5,6 +5,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { smallSample } from '../../e2e/disk-folder';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { localThread } from '../backend/cpu/local-thread.test.support';
+import { openSharedWeights } from '../backend/cpu/shared-weights';
 import { createThreadBackend } from '../backend/cpu/thread-backend';
 import { conversationLine } from '../formats/conversations';
 import { copyOf, type Recipe } from '../formats/recipe';
@@ -13,7 +14,13 @@ import { openModels } from '../host/models';
 import { methodById } from '../merge/methods';
 import { requireClean } from '../merge/plan/clean-plan';
 import { makePlan } from '../merge/plan/recipe-plan';
-import type { EvaluatedModel, EvaluateManyRequest, EvaluateReport, RunTarget } from '../reports/evaluate';
+import type {
+  EvaluatedModel,
+  EvaluateManyRequest,
+  EvaluateReport,
+  KeptWeights,
+  RunTarget,
+} from '../reports/evaluate';
 import { defaultsOf } from '../reports/option';
 import { jobs } from '../tools/collapse/job';
 import { collapseOptions } from '../tools/collapse/options';
@@ -274,4 +281,21 @@ test('Collapse measures texts as Evaluate does: each by itself, every one counti
   });
   const [one, two] = each.map(({ meanNll }) => meanNll) as [number, number];
   expect(perplexity!.before.perplexity).toBeCloseTo(Math.exp((one + two) / 2), 5);
+});
+
+test('weights of 8 bits are measured on an engine that has them, alone; elsewhere the model says so', async () => {
+  const target = { model: 'samples/workshop' };
+  const lossOf = async (weights: KeptWeights) => {
+    const { report } = await many([target], { weights });
+    const [outcome] = report.models[0]!.outcomes;
+    return 'report' in outcome! ? outcome.report.meanNll : outcome!.error.code;
+  };
+  expect(await lossOf('8-bit')).toBe('Usage');
+  const opened = vi.mocked(backends.openEvaluationBackends);
+  opened.mockClear();
+  opened.mockImplementationOnce(async () => [createCpuBackend(openSharedWeights(0, () => () => undefined))]);
+  const [eight, stored] = [await lossOf('8-bit'), await lossOf('stored')];
+  expect(opened.mock.calls[0]![1]).toBe(1);
+  expect(eight).not.toBe(stored);
+  expect(eight).toBeCloseTo(stored as number, 2);
 });

@@ -7,11 +7,12 @@ import type {
   EvaluatedModel,
   EvaluateManyReport,
   EvaluateManyRequest,
+  KeptWeights,
   RunningProgress,
   TextInput,
 } from '../reports/evaluate';
 import type { LossBlock } from '../reports/paired-error';
-import { WRITING_RESIDENT_BYTES } from './generation';
+import { writingRunner } from './generation';
 import type { KeptModel } from './kept-model';
 import {
   checkInput,
@@ -48,6 +49,7 @@ export async function runEvaluations(
     {
       targets,
       engine: request.engine,
+      ...(request.weights && { weights: request.weights }),
       masked: true,
       tokens: mostTokens(inputs),
       sequences: inputs.reduce((sum, input) => sum + likelyWindows(input, protocol), 0),
@@ -112,6 +114,7 @@ export async function runLivePerplexity(
   stretches: readonly TextInput[],
   kept: KeptModel,
   options: Omit<RunningOptions, 'runner' | 'live' | 'masked' | 'tokens'>,
+  weights: KeptWeights = 'auto',
 ): Promise<LossBlock[]> {
   const { signal } = options;
   // what ends it later ends no tokenizer of the next text
@@ -119,7 +122,7 @@ export async function runLivePerplexity(
   const stop = () => opening.abort();
   signal.addEventListener('abort', stop);
   const model = await kept
-    .open({ ...options, signal: opening.signal, runner: { residentBytes: WRITING_RESIDENT_BYTES } })
+    .open({ ...options, signal: opening.signal, runner: writingRunner(weights) })
     .finally(() => signal.removeEventListener('abort', stop));
   const own = await neededTokenizer(stretches, model);
   const tokenizer = own && (await encodedAtOnce(stretches, own));

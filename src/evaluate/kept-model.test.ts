@@ -2,12 +2,13 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, expect, test, vi } from 'vitest';
 import { diskFolder } from '../../e2e/disk-folder';
 import { mergeInNode } from '../../e2e/merge-in-node';
 import { AmalgamError } from '../errors';
 import { copyOf } from '../formats/recipe';
 import { parseRecipe } from '../formats/recipe-yaml';
+import * as backends from '../host/backends';
 import { openModels } from '../host/models';
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/recipe-plan';
@@ -171,6 +172,19 @@ test.each(['task_arithmetic', 'ties'])(
     kept.close();
   },
 );
+
+test('a text, what is measured after it, and the next text are by one model', async () => {
+  const opened = vi.spyOn(backends, 'openEvaluationBackends');
+  const kept = keepModel();
+  const recipe = recipeOf(1, 0.1);
+  await written(kept, recipe);
+  const options = { ...(await planned(recipe)), ...{ models, engine: 'cpu' as const, exact: false, signal } };
+  await runLivePerplexity([{ text: 'Recipe: Leek Soup' }], kept, { ...options, onProgress: () => {} });
+  await written(kept, recipe);
+  expect(opened).toHaveBeenCalledTimes(1);
+  opened.mockRestore();
+  kept.close();
+});
 
 test('R41: on a device that is lost in the middle the text goes on from where it was, with the recipe it had come to', async () => {
   const [from, to] = [recipeOf(1, 0.1), recipeOf(0.1, 1)];

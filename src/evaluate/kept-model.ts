@@ -15,7 +15,7 @@ interface Kept {
   inputs: ReadonlyMap<string, ReturnType<OpenModels['file']>['file']>;
   models: RunningOptions['models'];
   engine: RunningOptions['engine'];
-  eightBits: NonNullable<RunningOptions['runner']>['eightBits'];
+  weights: NonNullable<RunningOptions['runner']>['weights'];
   model: RunningModel;
 }
 
@@ -71,8 +71,8 @@ export function keepModel() {
       throwIfCanceled(signal);
       // what somebody else's tokenizer does ends with the job that asked for it
       signal.addEventListener('abort', stopTokenizer, { once: true });
-      const eightBits = options.runner?.eightBits;
-      if (kept?.engine === engine && kept.eightBits === eightBits && fits(options)) {
+      const weights = options.runner?.weights;
+      if (kept?.engine === engine && kept.weights === weights && fits(options)) {
         await become(options, signal);
         return kept.model;
       }
@@ -83,7 +83,7 @@ export function keepModel() {
       const inputs = new Map(
         plan.inputs.map((input) => [inputOf(input), models.file(input.folder, input.file).file]),
       );
-      kept = { structure, inputs, models, engine, eightBits, model };
+      kept = { structure, inputs, models, engine, weights, model };
       return model;
     },
     /** Turns the open model to another recipe, between two passes; false where that takes a new model. @throws as `open` */

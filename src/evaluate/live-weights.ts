@@ -3,9 +3,7 @@
  * over the base's weights, and another weight or λ is another scale; all else is merged again when it is next read.
  */
 import type { Backend } from '../backend/backend';
-import { isWeightDtype } from '../formats/dtype';
-import type { ChangedWeights, LowRankUpdate, StoredWeight } from '../forward/weight-source';
-import { joinedUpdate } from '../forward/weight-source';
+import type { ChangedWeights } from '../forward/weight-source';
 import { loadFactorValues, type ReadTensor } from '../inputs/stored-tensor';
 import type { LowRank, TensorRef } from '../inputs/tensor-view';
 import { methodById } from '../merge/methods';
@@ -13,14 +11,16 @@ import type { Plan, TensorPlan } from '../merge/plan/plan';
 import { measuredTensors } from '../merge/run/whole-model';
 import type { Prepared } from '../merge/tensor/prepared';
 import {
-  castPlans,
+  computedTensors,
   type FactoredChange,
   factoredChange,
   type MergedTensors,
   openMerged,
+  type PlannedTensor,
   type PlannedWeights,
-  storedAs,
-  updatesOf,
+  plannedTensors,
+  readTensorOf,
+  storedTensors,
 } from './planned-weights';
 
 export interface LiveWeights extends PlannedWeights {
@@ -31,9 +31,7 @@ export interface LiveWeights extends PlannedWeights {
   become(plan: Plan, prepared?: Prepared): Promise<ChangedWeights>;
 }
 
-interface LiveTensor {
-  plan: TensorPlan;
-  change: FactoredChange | undefined;
+interface LiveTensor extends PlannedTensor {
   /** Equal where the values are. */
   key: string;
 }
@@ -51,8 +49,6 @@ export async function openLiveWeights(
   exact: boolean,
   prepared?: Prepared,
 ): Promise<LiveWeights> {
-  const tensors = new Map<string, StoredWeight>();
-  const updates = new Map<string, LowRankUpdate>();
   const values = new Map<string, ReturnType<typeof loadFactorValues>>();
   /** Factors stay in memory: they are needed whenever a scale changes. */
   const load = (lowRank: LowRank) => {
@@ -62,43 +58,35 @@ export async function openLiveWeights(
     return loading;
   };
   let live = new Map<string, LiveTensor>();
+  const stored = storedTensors(live, load);
   let merged: MergedTensors | undefined;
 
   const take = async (next: Plan, ahead: Prepared | undefined): Promise<void> => {
-    const weights = castPlans(next.tensors).filter(({ dtype }) => isWeightDtype(dtype));
     const before = live;
+    const changeOf = (tensor: TensorPlan) =>
+      factored.has(tensor.name)
+        ? (factoredChange(tensor) ?? withoutEffect(tensor, before.get(tensor.name)?.change))
+        : undefined;
+    const planned = plannedTensors(next, exact, changeOf);
     live = new Map(
-      weights.map((planned) => {
-        const change = factored.has(planned.name)
-          ? (factoredChange(planned) ?? withoutEffect(planned, before.get(planned.name)?.change))
-          : undefined;
-        const tensor = exact && !planned.copy && !change ? { ...planned, dtype: 'F32' as const } : planned;
-        return [tensor.name, { plan: tensor, change, key: keyOf(tensor, next) }];
-      }),
+      [...planned].map(([name, tensor]) => [name, { ...tensor, key: keyOf(tensor.plan, next) }]),
     );
-    const computed = [...live.values()].flatMap(({ plan: tensor, change }) =>
-      tensor.copy || change ? [] : [tensor],
-    );
+    const computed = computedTensors(planned);
     merged?.rest();
     merged = computed.length > 0 ? await openMerged(next, computed, engines, read, ahead) : undefined;
-    updates.clear();
-    for (const [name, { plan: tensor, change }] of live) {
-      tensors.set(name, storedAs(tensor, change));
-      if (change) updates.set(name, joinedUpdate(updatesOf(change, read, load))!);
-    }
+    storedTensors(planned, load, stored);
   };
   await take(plan, prepared);
 
   return {
-    tensors,
-    updates,
+    ...stored,
     exclusive: true,
     atOnce: engines.length,
-    read(name, begin, end) {
-      const { plan: tensor, change } = live.get(name)!;
-      const stored = change?.origin ?? tensor.copy;
-      return stored ? read(stored, begin, end) : merged!.read(tensor, begin, end);
-    },
+    read: readTensorOf(
+      (name) => live.get(name)!,
+      read,
+      () => merged!,
+    ),
     async become(next, ahead) {
       const before = live;
       await take(next, ahead);

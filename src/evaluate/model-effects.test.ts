@@ -15,6 +15,7 @@ import { openModels } from '../host/models';
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/recipe-plan';
 import { resolveArchitecture } from '../models/resolution';
+import type { RunTarget } from '../reports/evaluate';
 import { runEffects } from './generation-job';
 import { encodeText } from './sample.test.fixture';
 
@@ -36,10 +37,10 @@ ${contributors.map((model, i) => `  - {model: ${model}, parameters: {weight: ${[
 /** With the weights that they have among all. */
 const without = (recipe: string, model: string) =>
   recipe.replace(new RegExp(`.*model: ${model.replace('+', '\\+')}[^+].*\n`), '');
-const planned = async (text: string) => ({
-  plan: await makePlan(parseRecipe(text).recipe!, (ref) => models.open(ref), methodById),
-  exact: false,
-});
+const plannedTarget = async (target: RunTarget) => {
+  if (!('recipe' in target)) throw new Error('no recipe');
+  return { plan: await makePlan(target.recipe, (ref) => models.open(ref), methodById), exact: false };
+};
 
 const architecture = resolveArchitecture(
   parseModelConfig(readFileSync(join(SAMPLES, 'base/config.json'), 'utf8'), 'config.json'),
@@ -73,10 +74,12 @@ test.each(['task_arithmetic', 'ties'])(
     const others = CONTRIBUTORS.map((model) => without(recipe, model));
     const done: number[] = [];
     const effects = await runEffects(
-      { ...{ recipe: parseRecipe(recipe).recipe!, without: [], prompt, chat: false, ids, engine: 'cpu' } },
       {
-        ...(await planned(recipe)),
-        ...{ others: await Promise.all(others.map(planned)), models, engine: 'cpu', signal },
+        ...{ recipe: parseRecipe(recipe).recipe!, prompt, chat: false, ids, engine: 'cpu' },
+        without: others.map((other) => ({ recipe: parseRecipe(other).recipe! })),
+      },
+      {
+        ...{ plan: plannedTarget, models, signal },
         onProgress: (progress) => done.push(progress.done / progress.total),
       },
     );

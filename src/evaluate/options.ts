@@ -8,9 +8,19 @@ export const protocolOptions = {
   stride: { kind: 'integer', help: 'Tokens by which windows advance.', default: 128, min: 1 },
 } as const satisfies Options;
 
+const weightsOption = {
+  weights: {
+    kind: 'choice',
+    values: KEPT_WEIGHTS,
+    help: 'How weights are kept in memory: 8-bit is as Q8_0; auto takes it where they do not fit as stored.',
+    default: 'auto',
+  },
+} as const satisfies Options;
+
 export const evaluateOptions = {
   ...protocolOptions,
   perToken: { kind: 'boolean', help: 'The report has the loss of every token.', default: false },
+  ...weightsOption,
 } as const satisfies Options;
 
 /** How much of a dataset is taken. */
@@ -37,13 +47,5 @@ export const generateOptions = {
     max: 1,
   },
   seed: { kind: 'integer', help: 'Seed of the draws.', default: 0, min: 0 },
-} as const satisfies Options;
-
-export const keptWeightsOption = {
-  weights: {
-    kind: 'choice',
-    values: KEPT_WEIGHTS,
-    help: 'How weights are kept on the processor: 8-bit is as Q8_0; auto takes it where they do not fit into memory as stored.',
-    default: 'auto',
-  },
+  ...weightsOption,
 } as const satisfies Options;

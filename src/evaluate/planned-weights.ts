@@ -50,36 +50,79 @@ export async function openPlannedWeights(
   exact: boolean,
   prepared?: Prepared,
 ): Promise<PlannedWeights> {
-  const factored = new Map(
-    plan.tensors.flatMap((t) => (exact ? [[t.name, factoredChange(t)] as const] : [])),
-  );
-  const tensors = new Map(
-    castPlans(plan.tensors)
-      .filter((t) => isWeightDtype(t.dtype))
-      .map((t) => [t.name, exact && !t.copy && !factored.get(t.name) ? { ...t, dtype: 'F32' as const } : t]),
-  );
-  const computed = [...tensors.values()].filter((t) => !t.copy && !factored.get(t.name));
+  const planned = plannedTensors(plan, exact, exact ? factoredChange : () => undefined);
+  const computed = computedTensors(planned);
   const merged = computed.length > 0 ? await openMerged(plan, computed, engines, read, prepared) : undefined;
-  const updates = new Map<string, LowRankUpdate>();
-  for (const [name, change] of factored) {
-    if (change && tensors.has(name)) updates.set(name, joinedUpdate(updatesOf(change, read))!);
-  }
   return {
-    tensors: new Map([...tensors].map(([name, t]) => [name, storedAs(t, factored.get(name))])),
-    updates,
+    ...storedTensors(planned, (lowRank) => loadFactorValues(lowRank, read)),
     exclusive: merged !== undefined,
     atOnce: merged ? engines.length : 1,
-    read(name, begin, end) {
-      const tensor = tensors.get(name)!;
-      const stored = tensor.copy ?? factored.get(name)?.origin;
-      return stored ? read(stored, begin, end) : merged!.read(tensor, begin, end);
-    },
+    read: readTensorOf(
+      (name) => planned.get(name)!,
+      read,
+      () => merged!,
+    ),
     rest() {
       merged?.rest();
     },
     close() {
       merged?.rest();
     },
+  };
+}
+
+/** How a weight is read: as it is stored, as a stored one and factors over it, or computed. */
+export interface PlannedTensor {
+  plan: TensorPlan;
+  change: FactoredChange | undefined;
+}
+
+/** The weights of a plan by their stored names. @param exact as of {@link openPlannedWeights} */
+export function plannedTensors(
+  { tensors }: Plan,
+  exact: boolean,
+  changeOf: (tensor: TensorPlan) => FactoredChange | undefined,
+): Map<string, PlannedTensor> {
+  const weights = castPlans(tensors).filter(({ dtype }) => isWeightDtype(dtype));
+  return new Map(
+    weights.map((tensor) => {
+      const change = changeOf(tensor);
+      const isExact = exact && !tensor.copy && !change;
+      return [tensor.name, { plan: isExact ? { ...tensor, dtype: 'F32' as const } : tensor, change }];
+    }),
+  );
+}
+
+export function computedTensors(planned: ReadonlyMap<string, PlannedTensor>): TensorPlan[] {
+  return [...planned.values()].flatMap(({ plan, change }) => (plan.copy || change ? [] : [plan]));
+}
+
+/** Weights as the forward pass knows them. @param into in place of what these hold */
+export function storedTensors(
+  planned: ReadonlyMap<string, PlannedTensor>,
+  load: LoadFactors,
+  into = { tensors: new Map<string, StoredWeight>(), updates: new Map<string, LowRankUpdate>() },
+) {
+  const { tensors, updates } = into;
+  tensors.clear();
+  updates.clear();
+  for (const [name, { plan, change }] of planned) {
+    tensors.set(name, storedAs(plan, change));
+    if (change) updates.set(name, joinedUpdate(updatesOf(change, load))!);
+  }
+  return into;
+}
+
+/** Reads weights from where each lies. */
+export function readTensorOf(
+  planned: (name: string) => PlannedTensor,
+  read: ReadTensor,
+  merged: () => MergedTensors,
+): WeightSource['read'] {
+  return (name, begin, end) => {
+    const { plan, change } = planned(name);
+    const stored = change?.origin ?? plan.copy;
+    return stored ? read(stored, begin, end) : merged().read(plan, begin, end);
   };
 }
 
@@ -96,7 +139,7 @@ export function castPlans(tensors: readonly TensorPlan[]): TensorPlan[] {
 }
 
 /** How a tensor is stored that is read as it is, or computed in the plan's dtype. */
-export function storedAs(tensor: TensorPlan, change: FactoredChange | undefined): StoredWeight {
+function storedAs(tensor: TensorPlan, change: FactoredChange | undefined): StoredWeight {
   const { dtype } = change?.origin ?? tensor;
   if (!isWeightDtype(dtype)) throw new Error(`${tensor.name}: ${dtype} is no weight`);
   return { dtype, shape: tensor.shape };
@@ -132,16 +175,14 @@ export function factoredChange(tensor: TensorPlan): FactoredChange | undefined {
   return coefficients && factors.length > 0 ? { origin, factors } : undefined;
 }
 
+type LoadFactors = (lowRank: LowRank) => ReturnType<typeof loadFactorValues>;
+
 /** The factors as updates of the forward pass. */
-export function updatesOf(
-  { factors }: FactoredChange,
-  read: ReadTensor,
-  load: typeof loadFactorValues = loadFactorValues,
-): LowRankUpdate[] {
+function updatesOf({ factors }: FactoredChange, load: LoadFactors): LowRankUpdate[] {
   return factors.map(({ coefficient, lowRank }) => ({
     rank: lowRank.rank,
     scale: coefficient * lowRank.scale,
-    load: () => load(lowRank, read),
+    load: () => load(lowRank),
   }));
 }
 

@@ -136,6 +136,13 @@ export async function openModelOn(
   try {
     const source = model.inStep ? { ...weights, exclusive: true } : weights;
     const runner = openJoinedRunner(engines, architecture, source, model.runner);
+    if (model.runner?.weights === '8-bit' && !runner.encoded) {
+      throw new AmalgamError(
+        'Usage',
+        'Weights cannot be kept at 8 bits here.',
+        'Keep them as they are stored, or take the engine webgpu.',
+      );
+    }
     const generation = await smallText(plan, models, 'generation_config.json', signal);
     const raw =
       generation === undefined ? undefined : parseModelConfig(generation, 'generation_config.json').raw;
@@ -161,7 +168,7 @@ export async function openModelOn(
 }
 
 /** Stored names of the weights that can stay factors. @throws as {@link openModelOn} */
-function adaptable({ tensors }: Plan, architecture: Architecture): ReadonlySet<string> {
+export function adaptable({ tensors }: Plan, architecture: Architecture): ReadonlySet<string> {
   const weights = castPlans(tensors).filter(({ dtype }) => isWeightDtype(dtype));
   return adaptableWeights(architecture, claimTensors(architecture, new Map(weights.map((t) => [t.name, t]))));
 }

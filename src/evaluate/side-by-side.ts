@@ -13,7 +13,7 @@ import type { Plan } from '../merge/plan/plan';
 import type { Prepared } from '../merge/tensor/prepared';
 import { resolveArchitecture } from '../models/resolution';
 import type { BackendChoice } from '../reports/backend';
-import type { EvaluateManyReport, RunningProgress, RunTarget } from '../reports/evaluate';
+import type { EvaluateManyReport, KeptWeights, RunningProgress, RunTarget } from '../reports/evaluate';
 import { secondsLeft } from '../reports/time-left';
 import type { GroupedPasses } from './grouped-passes';
 import {
@@ -22,6 +22,7 @@ import {
   type ModelToOpen,
   multiplyAdds,
   openModelOn,
+  peakOf,
   plannedConfig,
   type RunningModel,
 } from './running-model';
@@ -57,6 +58,8 @@ interface SideBySideWork<W extends GroupedPasses> {
   engine: BackendChoice;
   /** Models that fill in masked tokens are among what can be run. */
   masked?: boolean;
+  /** How weights are kept: at 8 bits by one engine, whose threads share them; else as they are stored. */
+  weights?: KeptWeights;
   /** Tokens that each model runs, at most. */
   tokens: number;
   /** Sequences that each model runs, where it is known that they are few. */
@@ -97,7 +100,10 @@ export async function runSideBySide<W extends GroupedPasses>(
   }
   const amount = entries.reduce((sum, { plan }) => sum + multiplyAdds(plan, work.tokens), 0);
   const { sequences = Number.POSITIVE_INFINITY } = work;
-  const most = entries.length * Math.min(sequences, ...entries.map(({ plan }) => enginesFor(plan)));
+  const isShared = work.weights === '8-bit';
+  const most = isShared
+    ? 1
+    : entries.length * Math.min(sequences, ...entries.map(({ plan }) => enginesFor(plan)));
   const opened = options.engines?.slice(0, most) ?? (await openEvaluationBackends(work.engine, most, amount));
   const engines = opened.map(countedBackend);
   const batches = cutBatches(entries, work.tokens);
@@ -110,8 +116,7 @@ export async function runSideBySide<W extends GroupedPasses>(
       bytesRead += shared.bytesRead;
     }
     const seconds = (performance.now() - begun) / 1000;
-    const peakBytes = engines.reduce((sum, engine) => sum + engine.peakBytes, 0);
-    return { bytesRead, peakBytes, batches: batches.length, seconds };
+    return { bytesRead, peakBytes: peakOf(engines), batches: batches.length, seconds };
   } finally {
     if (!options.engines) for (const engine of engines) engine.close();
   }
@@ -242,6 +247,7 @@ async function start<W extends GroupedPasses>(
     read: reading.read,
     inStep: true,
     runner: {
+      ...(work.weights === '8-bit' && { weights: work.weights }),
       activationBytes: (CHUNK_BYTES * own.length) / engines.length,
       streamBytes: Math.floor(STREAM_BYTES / batch.length),
     },

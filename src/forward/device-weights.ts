@@ -5,7 +5,7 @@ import { DTYPE_CODE } from '../backend/kernels/encoding';
 import {
   ENCODED_BLOCK,
   ENCODED_CODE,
-  encodePanels,
+  encodeWeights,
   PANEL,
   packPanels,
   panelRowBytes,
@@ -34,8 +34,8 @@ export interface DeviceLinear {
   lowRank?: DeviceLowRank;
 }
 
-/** Stored rows one after the other; in panels, as the processor multiplies fastest; in panels of eight bits. */
-export type WeightLayout = 'rows' | 'panels' | 'encoded';
+/** Stored rows one after the other; in panels, as the processor multiplies fastest; either at eight bits. */
+export type WeightLayout = 'rows' | 'panels' | 'eight-bit rows' | 'eight-bit panels';
 
 export interface DeviceTile {
   first: number;
@@ -74,19 +74,24 @@ export interface WeightReader {
   free(linear: DeviceLinear): void;
 }
 
+type WeightEngine = Pick<Backend, 'kind' | 'allocateWeights'>;
+
+/** Whether an engine can have weights of eight bits: on the processor those that threads share. */
+export function hasEightBits({ kind, allocateWeights }: WeightEngine): boolean {
+  return kind === 'webgpu' || allocateWeights !== undefined;
+}
+
 /** How an engine has a matrix. @param encoded at eight bits where that can be: there are blocks of 32 inputs */
-export function layoutOn(
-  { kind, allocateWeights }: Pick<Backend, 'kind' | 'allocateWeights'>,
-  inputs: number,
-  encoded: boolean,
-): WeightLayout {
-  if (encoded && allocateWeights && inputs % ENCODED_BLOCK.inputs === 0) return 'encoded';
-  return kind === 'cpu' ? 'panels' : 'rows';
+export function layoutOn(engine: WeightEngine, inputs: number, encoded: boolean): WeightLayout {
+  const form = engine.kind === 'cpu' ? 'panels' : 'rows';
+  const isEncoded = encoded && hasEightBits(engine) && inputs % ENCODED_BLOCK.inputs === 0;
+  return isEncoded ? `eight-bit ${form}` : form;
 }
 
 /** Bytes of a row of weights. */
 export function rowBytesOf(layout: WeightLayout, dtype: WeightDtype, inputs: number): number {
-  return panelRowBytes(layout === 'encoded' ? ENCODED_CODE : DTYPE_CODE[dtype], inputs);
+  if (layout === 'eight-bit rows') return (inputs / ENCODED_BLOCK.inputs) * ENCODED_BLOCK.deviceBytes;
+  return panelRowBytes(layout === 'eight-bit panels' ? ENCODED_CODE : DTYPE_CODE[dtype], inputs);
 }
 
 /**
@@ -119,28 +124,40 @@ export function createWeightReader(
     return buffer;
   };
 
+  const layoutFor = (inputs: number) => layoutOn(queue.engine, inputs, encoded);
+  const room = (
+    outputs: number,
+    { inputs, dtype, name }: Pick<DeviceLinear, 'inputs' | 'dtype' | 'name'>,
+  ) => {
+    const layout = layoutFor(inputs);
+    const inRows = layout.endsWith('rows');
+    const rows = inRows ? outputs : Math.ceil(outputs / PANEL) * PANEL;
+    const bytes = rows * rowBytesOf(layout, dtype, inputs);
+    return inRows ? queue.allocate(bytes, name) : queue.allocateWeights(bytes, name);
+  };
+  /** Puts stored rows from row `first` on. */
+  const put = (
+    weights: BackendBuffer,
+    { inputs, dtype, name }: Pick<DeviceLinear, 'inputs' | 'dtype' | 'name'>,
+    first: number,
+    stored: Uint8Array<ArrayBuffer>,
+  ) => {
+    const rowBytes = inputs * weightBytes(dtype);
+    if (!layoutFor(inputs).startsWith('eight-bit'))
+      return queue.write(weights, first * rowBytes, stored, true);
+    const raw = upload(stored, name);
+    const params = { dtype: DTYPE_CODE[dtype], inputs, outputs: stored.length / rowBytes, first };
+    queue.run(encodeWeights, { params, buffers: { raw, weights } });
+    queue.free(raw);
+  };
+
   const tile = async (linear: Linear, first: number, outputs: number, signal?: AbortSignal) => {
-    const { name, weight } = stored(linear.weight);
-    const width = weightBytes(weight.dtype);
-    const rowBytes = linear.inputs * width;
-    const layout = layoutOn(queue.engine, linear.inputs, encoded);
-    const rows = layout === 'rows' ? outputs : Math.ceil(outputs / PANEL) * PANEL;
-    const bytes = rows * rowBytesOf(layout, weight.dtype, linear.inputs);
-    const weights = layout === 'rows' ? queue.allocate(bytes, name) : queue.allocateWeights(bytes, name);
-    /** Takes stored rows from `row` on. */
-    const put = (row: number, stored: Uint8Array<ArrayBuffer>) => {
-      if (layout !== 'encoded') return queue.write(weights, row * rowBytes, stored, true);
-      const buffer = upload(stored, name);
-      const params = {
-        ...{ dtype: DTYPE_CODE[weight.dtype], inputs: linear.inputs },
-        ...{ outputs: stored.length / rowBytes, first: row },
-      };
-      queue.run(encodePanels, { params, buffers: { rows: buffer, weights } });
-      queue.free(buffer);
-    };
+    const device = withoutWeights(linear);
+    const layout = layoutFor(linear.inputs);
+    const weights = room(outputs, device);
     try {
-      await fill(put, linear, first, outputs, signal);
-      if (layout === 'panels') layOut(weights, weight.dtype, linear.inputs, outputs);
+      await fill((row, rows) => put(weights, device, row, rows), linear, first, outputs, signal);
+      if (layout === 'panels') layOut(weights, device.dtype, linear.inputs, outputs);
       return { first, outputs, weights, row: 0, layout };
     } catch (error) {
       queue.free(weights);
@@ -148,9 +165,9 @@ export function createWeightReader(
     }
   };
 
-  /** Reads output rows [first, first + outputs) of a linear layer. @param put takes some of them, from row `row` of these on */
+  /** Reads output rows [first, first + outputs) of a linear layer. @param take takes some of them, from row `row` of these on */
   const fill = async (
-    put: (row: number, stored: Uint8Array<ArrayBuffer>) => void,
+    take: (row: number, stored: Uint8Array<ArrayBuffer>) => void,
     linear: Linear,
     first: number,
     outputs: number,
@@ -160,14 +177,14 @@ export function createWeightReader(
     const width = weightBytes(weight.dtype);
     const rowBytes = linear.inputs * width;
     if (linear.storage === 'in_out') {
-      put(0, new Uint8Array((await transposed(linear, width, first, outputs, signal)).buffer));
+      take(0, new Uint8Array((await transposed(linear, width, first, outputs, signal)).buffer));
       return;
     }
     const begin = first + (linear.stack?.index ?? 0) * linear.outputs;
     const step = Math.max(1, Math.floor(READ_BYTES / rowBytes / PANEL)) * PANEL;
     for (let row = 0; row < outputs; row += step) {
       const end = begin + Math.min(row + step, outputs);
-      put(row, await source.read(name, (begin + row) * rowBytes, end * rowBytes, signal));
+      take(row, await source.read(name, (begin + row) * rowBytes, end * rowBytes, signal));
     }
   };
 
@@ -289,7 +306,7 @@ export function createWeightReader(
     const rows = group.reduce((sum, { outputs }) => sum + outputs, 0);
     return (
       group.every((one) => one.inputs === inputs && one.dtype === dtype && one.scale === scale) &&
-      rows * inputs * weightBytes(dtype) <= tileBytes
+      rows * rowBytesOf(layoutFor(inputs), dtype, inputs) <= tileBytes
     );
   };
 
@@ -302,7 +319,7 @@ export function createWeightReader(
     linear,
     async linears(group, signal) {
       const devices = group.map(withoutWeights);
-      const [{ name, inputs, dtype }] = devices as [DeviceLinear];
+      const [{ name, inputs }] = devices as [DeviceLinear];
       const rows = group.reduce((sum, { outputs }) => sum + outputs, 0);
       let weights: BackendBuffer | undefined;
       try {
@@ -310,16 +327,20 @@ export function createWeightReader(
           for (const [i, one] of group.entries()) devices[i] = await linear(one, signal);
           return devices;
         }
-        weights = queue.allocate(rows * inputs * weightBytes(dtype), name);
+        weights = room(rows, devices[0]!);
         const biases = new Float32Array(rows);
         let row = 0;
         for (const [i, one] of group.entries()) {
-          const rowBytes = inputs * weightBytes(dtype);
-          const put = (at: number, bytes: Uint8Array<ArrayBuffer>) =>
-            queue.write(weights!, (row + at) * rowBytes, bytes, true);
-          await fill(put, one, 0, one.outputs, signal);
+          const from = row;
+          await fill(
+            (at, bytes) => put(weights!, devices[i]!, from + at, bytes),
+            one,
+            0,
+            one.outputs,
+            signal,
+          );
           biases.set((await biasOf(one, signal)) ?? [], row);
-          const own = { first: 0, outputs: one.outputs, row, layout: 'rows' as const };
+          const own = { first: 0, outputs: one.outputs, row, layout: layoutFor(inputs) };
           devices[i]!.tiles.push({ ...own, weights, ...(i > 0 && { borrowed: true }) });
           row += one.outputs;
         }

@@ -12,11 +12,13 @@ import {
 } from '../models/architecture';
 import { claimTensors, expectedTensors, leavesOf, linearSites, tensorsIn } from '../models/claim';
 import { unsupported } from '../models/config-reader';
+import type { KeptWeights } from '../reports/evaluate';
 import {
   createWeightReader,
   cutRows,
   type DeviceLinear,
   type DeviceTile,
+  hasEightBits,
   layoutOn,
   rowBytesOf,
   type WeightReader,
@@ -67,7 +69,7 @@ export interface Model {
 interface ModelOptions {
   residentBytes: number;
   tileBytes: number;
-  eightBits?: 'always' | 'to fit' | 'never';
+  weights?: KeptWeights;
 }
 
 /**
@@ -75,7 +77,7 @@ interface ModelOptions {
  *
  * @param residentBytes layers stay on the device, from the first on, as long as they fit into this
  * @param tileBytes most bytes of one weight buffer
- * @param eightBits keeps weights at eight bits: always, or where they would not all stay otherwise
+ * @param weights how they are kept: `auto` is at eight bits where they would not all stay otherwise
  * @throws AmalgamError `TensorMissing`, `ShapeMismatch`, `ArchitectureUnsupported`, `AdapterUnsupported`
  */
 export function openModel(
@@ -83,7 +85,7 @@ export function openModel(
   source: WeightSource,
   operations: Operations,
   workspace: Workspace,
-  { residentBytes, tileBytes, eightBits = 'never' }: ModelOptions,
+  { residentBytes, tileBytes, weights = 'stored' }: ModelOptions,
 ): Model {
   const claimed = claimTensors(architecture, source.tensors);
   checkTensors(architecture, source, claimed);
@@ -111,7 +113,7 @@ export function openModel(
   };
   const sum = (all: readonly number[]) => all.reduce((a, b) => a + b, 0);
   const plain = sizesAt(false);
-  const encoded = eightBits === 'always' || (eightBits === 'to fit' && sum(plain) > residentBytes);
+  const encoded = weights === '8-bit' || (weights === 'auto' && sum(plain) > residentBytes);
   const sizes = encoded ? sizesAt(true) : plain;
   const total = sum(sizes);
   const reader = createWeightReader(queue, source, claimed, tileBytes, encoded);
@@ -152,7 +154,7 @@ export function openModel(
     layers,
     weightBytes: total,
     residentBytes: stayingBytes,
-    encoded: encoded && queue.engine.allocateWeights !== undefined,
+    encoded: encoded && hasEightBits(queue.engine),
     async renew({ updates, weights }, signal) {
       const headName = reader.stored(head.weight).name;
       for (const [index, loading] of layers.loaded()) {

@@ -10,14 +10,7 @@ import {
   normLine,
   RARE_CODE,
 } from '../backend/kernels/activation';
-import {
-  fewRowsForm,
-  matmul,
-  matmulEncoded,
-  matmulFew,
-  matmulForm,
-  matmulPacked,
-} from '../backend/kernels/matmul';
+import { fewRowsForm, matmul, matmulFew, matmulForm, matmulPacked } from '../backend/kernels/matmul';
 import { countNonFinite } from '../backend/kernels/statistics';
 import { addScaled } from '../backend/kernels/sums';
 import type { WeightDtype } from '../formats/dtype';
@@ -183,12 +176,13 @@ export function createOperations(queue: Queue): Operations {
     const buffers = { weights: weights.buffer, x: x.buffer, bias: weights.bias ?? nothing, y: y.buffer };
     const work = rows * weights.inputs * weights.outputs * (gate > 0 ? 2 : 1);
     const { layout = 'rows' } = weights;
-    const few = layout === 'rows' ? fewRowsForm(engine, rows) : undefined;
+    const dtype = layout.startsWith('eight-bit') ? 'Q8' : weights.dtype;
+    const few = layout.endsWith('rows') ? fewRowsForm(engine, rows) : undefined;
     if (few) {
       const { norm: kind, weight } = x.norm ?? {};
       const norm_kind = kind ? 1 + NORM_CODE[kind.kind] : 0;
       queue.run(
-        matmulFew[few][weights.dtype],
+        matmulFew[few][dtype],
         {
           params: {
             ...{ ...params, norm_kind, gate, epsilon: kind?.epsilon ?? 0 },
@@ -208,8 +202,8 @@ export function createOperations(queue: Queue): Operations {
       );
       return;
     }
-    const forms = layout === 'panels' ? matmulPacked : matmul[matmulForm(engine)];
-    queue.run(layout === 'encoded' ? matmulEncoded : forms[weights.dtype], { params, buffers }, work);
+    const forms = layout.endsWith('panels') ? matmulPacked : matmul[matmulForm(engine)];
+    queue.run(forms[dtype], { params, buffers }, work);
   };
 
   /**

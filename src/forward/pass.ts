@@ -267,6 +267,14 @@ export function startPass(model: Model, request: PassRequest): Pass {
     for (const head of heads) head.begin();
   };
 
+  const layerStep = async (index: number) => {
+    const layer = await layers.take(index, signal);
+    if (layer.kind === 'block')
+      await blockStep(enter?.weights && index === first ? { ...layer, ...enter.weights(layer) } : layer);
+    else for (const head of heads) await head.tile(layer);
+    layers.release(index);
+  };
+
   const drawResult = async (): Promise<PassResult> => {
     const result: PassResult = { losses: [], greedy: [], logits: [], sums: [], drawn: [] };
     const own = heads.map((head, k) => (wanted[k]!.rows.length > 0 ? head.draw(request.draws!) : undefined));
@@ -294,16 +302,10 @@ export function startPass(model: Model, request: PassRequest): Pass {
     async step() {
       if (done > used - first) return false;
       throwIfCanceled(signal);
-      if (done === 0) await beginStep();
-      else {
-        const index = first + done - 1;
-        const layer = await layers.take(index, signal);
-        if (layer.kind === 'block')
-          await blockStep(enter?.weights && index === first ? { ...layer, ...enter.weights(layer) } : layer);
-        else for (const head of heads) await head.tile(layer);
-        layers.release(index);
-      }
-      await queue.breathe();
+      await queue.heeding(signal, async () => {
+        await (done === 0 ? beginStep() : layerStep(first + done - 1));
+        await queue.breathe();
+      });
       done++;
       return done <= used - first;
     },

@@ -12,9 +12,11 @@ import {
   dispatchWork,
 } from '../backend/backend';
 import type { Kernel } from '../backend/kernel';
+import { nextTask } from '../platform';
+import { throwIfCanceled } from '../sources/cancellation';
 
-/** Multiply-adds under way before the queue waits: a second or so of a slow device of either kind. */
-const WORK_UNDER_WAY = { software: 1e9, gpu: 1e11 };
+/** Multiply-adds under way before the queue waits, and whoever stops it is heard: tens of milliseconds of either kind. */
+const WORK_UNDER_WAY = { software: 5e8, gpu: 5e10 };
 /** Dispatches under way before it waits; the GPU engine can prove 1024. */
 const DISPATCHES_UNDER_WAY = 512;
 /** Bytes written before it waits: what is written is held twice until the device has taken it. */
@@ -44,8 +46,13 @@ export interface Queue {
     dispatch: Dispatch<P, B>,
     work?: number,
   ): void;
-  /** Waits for the device when enough is under way; free otherwise. @throws what `Backend.read` throws */
+  /**
+   * Waits for the device when enough is under way, and for messages to this thread; free otherwise.
+   * @throws what `Backend.read` throws; AmalgamError `Canceled` where it heeds a signal that has fired
+   */
   breathe(): Promise<void>;
+  /** Heeds a signal while `work` is under way. */
+  heeding<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T>;
   /** Waits for everything and returns copies of the ranges. @throws what `Backend.read` throws */
   read(ranges: readonly BufferRange[]): Promise<Uint8Array<ArrayBuffer>[]>;
 }
@@ -57,6 +64,7 @@ export function createQueue(engine: Backend): Queue {
   let work = 0;
   let dispatches = 0;
   let written = 0;
+  let heeded: AbortSignal | undefined;
   const read = (ranges: readonly BufferRange[]) => {
     work = 0;
     dispatches = 0;
@@ -100,7 +108,19 @@ export function createQueue(engine: Backend): Queue {
       engine.run(kernel, dispatch);
     },
     async breathe() {
-      if (work > limit || dispatches > DISPATCHES_UNDER_WAY || written > BYTES_UNDER_WAY) await read([]);
+      if (work <= limit && dispatches <= DISPATCHES_UNDER_WAY && written <= BYTES_UNDER_WAY) return;
+      await read([]);
+      // an engine in this thread has let nobody else come
+      if (engine.kind === 'cpu') await nextTask();
+      throwIfCanceled(heeded);
+    },
+    async heeding(signal, own) {
+      heeded = signal;
+      try {
+        return await own();
+      } finally {
+        heeded = undefined;
+      }
     },
     read,
   };

@@ -2,6 +2,7 @@
 import type { Backend } from '../backend/backend';
 import { type Architecture, partOf } from '../models/architecture';
 import { leavesOf } from '../models/claim';
+import type { KeptWeights } from '../reports/evaluate';
 import { LOGIT_BYTES } from './head';
 import { createKvCache, type KvCache } from './kv-cache';
 import { openModel } from './model';
@@ -28,11 +29,8 @@ export interface RunnerOptions {
    * for. Default 0: two at a time.
    */
   residentBytes?: number;
-  /**
-   * Weights at eight bits, on an engine on the processor that writes: always, or where they would not all stay otherwise. Default:
-   * never.
-   */
-  eightBits?: 'always' | 'to fit' | 'never';
+  /** How weights are kept; `auto`: at eight bits where they would not all stay otherwise. Default: as they are stored. */
+  weights?: KeptWeights;
   /** Bytes of activations of one chunk of rows. Default 256 MiB. */
   activationBytes?: number;
   /** Bytes of residual streams of one pass. Default 256 MiB. */
@@ -113,7 +111,7 @@ export function openRunner(
     settings.residentBytes > 0 ? Math.max(settings.residentBytes, engine.residentBytes ?? 0) : 0;
   const model = openModel(architecture, source, operations, workspace, {
     ...{ residentBytes, tileBytes },
-    ...(options.eightBits && { eightBits: options.eightBits }),
+    ...(options.weights && { weights: options.weights }),
   });
   const chunkRows = rowsOfChunk(architecture, queue.dispatchWork, settings.activationBytes);
   const startRunnerPass: Runner['startPass'] = (request) => startPass(model, { ...request, chunkRows });

@@ -1,5 +1,5 @@
-import type { Backend } from '../backend/backend';
-import { createCpuBackend } from '../backend/cpu/cpu-backend';
+import { type Backend, roomForWeights } from '../backend/backend';
+import { createCpuBackend, MAX_BUFFER_BYTES } from '../backend/cpu/cpu-backend';
 import {
   canShareMemory,
   type HelpCalls,
@@ -8,7 +8,9 @@ import {
   type StartHelper,
 } from '../backend/cpu/shared-weights';
 import { type BatchCalls, createThreadBackend } from '../backend/cpu/thread-backend';
+import { noWebGpu } from '../backend/gpu/adapter';
 import { createGpuBackend } from '../backend/gpu/gpu-backend';
+import type { EngineTraits } from '../backend/planned-backend';
 import { type BackendChoice, type BackendKind, CPU_ADAPTER } from '../reports/backend';
 import { giveBack } from '../sources/spare-arrays';
 import { backendInfo } from './backend-info';
@@ -40,12 +42,11 @@ export function threadCount(kind: BackendKind, elements: number): number {
   return Math.min(MOST_THREADS_OF_A_PASS, navigator.hardwareConcurrency);
 }
 
-/** Bytes of weights that stay, at most: what two memories hold; half of the machine's memory in any case. */
-const MOST_RESIDENT = 7 * 2 ** 30;
+const hasSharedWeights = () => hasThreads() && 'navigator' in globalThis;
 
 /** Memories for the weights of one text's model, which a thread on every other core reaches; undefined where none can be had. */
 function sharedWeights(): SharedWeights | undefined {
-  if (!hasThreads() || !('navigator' in globalThis)) return undefined;
+  if (!hasSharedWeights()) return undefined;
   const helpers = canShareMemory() ? Math.min(MOST_THREADS, navigator.hardwareConcurrency) - 1 : 0;
   const startHelper: StartHelper = (request) => {
     const { ask, terminate } = openThread<HelpCalls>(true);
@@ -53,10 +54,25 @@ function sharedWeights(): SharedWeights | undefined {
     void ask((calls) => calls.help(request)).catch(() => undefined);
     return terminate;
   };
-  // not every browser tells
-  const { deviceMemory = 4 } = navigator as Navigator & { deviceMemory?: number };
-  const residentBytes = Math.min(MOST_RESIDENT, (deviceMemory * 2 ** 30) / 2);
-  return openSharedWeights(helpers, startHelper, { residentBytes });
+  return openSharedWeights(helpers, startHelper, { residentBytes: roomForWeights('cpu') });
+}
+
+/**
+ * The engine that a text would be written on, before anything is opened.
+ * @throws AmalgamError `NoWebGpu` when `webgpu` is asked for and there is none
+ */
+export async function engineTraits(choice: BackendChoice): Promise<EngineTraits> {
+  const { auto, webgpu } = await backendInfo();
+  const kind = choice === 'auto' ? auto : choice;
+  const hasWeights = kind === 'cpu' && hasSharedWeights();
+  const residentBytes = roomForWeights(kind);
+  if (kind === 'cpu') {
+    const own = { kind, adapter: CPU_ADAPTER, software: true, maxBufferBytes: MAX_BUFFER_BYTES };
+    return { ...own, hasWeights, ...(hasWeights && { residentBytes }) };
+  }
+  if (!webgpu.available) throw noWebGpu(webgpu.why ?? '');
+  const { adapter, isFallback, maxBufferBytes } = webgpu;
+  return { kind, adapter, software: isFallback, maxBufferBytes, hasWeights, residentBytes };
 }
 
 /** Multiply-adds of an evaluation from which threads are worth their start. */

@@ -2,6 +2,7 @@
 
 import type { ErrorReport } from '../errors';
 import type { Message } from '../formats/conversations';
+import { formatBytes, formatCounted } from '../formats/quantity';
 import type { Recipe } from '../formats/recipe';
 import type { BackendChoice, BackendKind } from './backend';
 import type { LossBlock } from './paired-error';
@@ -70,6 +71,8 @@ export interface EvaluateManyRequest {
   window?: number;
   stride?: number;
   perToken?: boolean;
+  /** Default: as they are stored. */
+  weights?: KeptWeights;
   engine: BackendChoice;
 }
 
@@ -101,6 +104,8 @@ export interface GenerationSettings {
   temperature: number;
   topP: number;
   seed: number;
+  /** How weights are kept. Default: at 8 bits where they do not fit into memory as they are stored. */
+  weights?: KeptWeights;
 }
 
 export interface GenerateRequest extends GenerationSettings {
@@ -111,13 +116,54 @@ export interface GenerateRequest extends GenerationSettings {
   against?: RunTarget;
   /** The model stays open for the next text, until another job begins, and follows `steer`. */
   live?: boolean;
-  /** How weights are kept. Default: at 8 bits where they do not fit into memory as they are stored, on the processor. */
-  weights?: KeptWeights;
   engine: BackendChoice;
 }
 
 export const KEPT_WEIGHTS = ['auto', 'stored', '8-bit'] as const;
 export type KeptWeights = (typeof KEPT_WEIGHTS)[number];
+
+/** Asks for the memory of a text that one of several models writes, before anything is opened. */
+export interface MemoryRequest extends Pick<GenerateRequest, 'against' | 'weights' | 'engine' | 'maxTokens'> {
+  targets: readonly RunTarget[];
+  /** Tokens of the prompt, at most. */
+  promptTokens: number;
+}
+
+/** Memory of a text, at most: of the model that takes most. */
+export interface MemoryReport {
+  bytes: number;
+  /** Of them, weights that stay, LoRA factors not counted, and the room for them. */
+  weightBytes: number;
+  roomBytes: number;
+  factorBytes: number;
+  /** Keys, values and states of so many tokens. */
+  cacheBytes: number;
+  tokens: number;
+  /** Merging in memory. */
+  mergeBytes: number;
+  /** Weights that do not stay: they are read, or merged, again for each token. */
+  passingBytes: number;
+  /** Weights are kept at 8 bits. */
+  eightBits?: true;
+}
+
+/** `At most 2.9 GB of memory for 120 tokens: weights 2.5 of 6 GB, LoRA 0.2 GB, context 0.1 GB.` */
+export function memoryWords(report: MemoryReport): string {
+  const { bytes, tokens, weightBytes, roomBytes, factorBytes, cacheBytes, mergeBytes, passingBytes } = report;
+  const kept = report.eightBits ? ' at 8 bits' : '';
+  const parts = [
+    `weights${kept} ${formatBytes(weightBytes)} of ${formatBytes(roomBytes)}`,
+    ...(factorBytes > 0 ? [`LoRA ${formatBytes(factorBytes)}`] : []),
+    `context ${formatBytes(cacheBytes)}`,
+    ...(mergeBytes > 0 ? [`merging ${formatBytes(mergeBytes)}`] : []),
+  ];
+  const passing =
+    passingBytes > 0
+      ? ` ${formatBytes(passingBytes)} of weights do not fit and are read for every token.`
+      : '';
+  const all = `At most ${formatBytes(bytes)} of memory for ${formatCounted(tokens, 'token')}`;
+  return `${all}: ${parts.join(', ')}.${passing}`;
+}
 
 /** Asks several models to continue the same prompts, each prompt with random numbers of its own. */
 export interface AnswersRequest extends Omit<GenerationSettings, 'prompt'> {
@@ -130,6 +176,8 @@ export interface AnswersRequest extends Omit<GenerationSettings, 'prompt'> {
 export interface LivePerplexityRequest {
   recipe: Recipe;
   stretches: readonly TextInput[];
+  /** As of the texts of the model. */
+  weights?: KeptWeights;
   engine: BackendChoice;
 }
 

@@ -8,6 +8,7 @@ import type {
   GenerateReport,
   GenerateRequest,
   LivePerplexityRequest,
+  MemoryRequest,
   RunningProgress,
 } from '../reports/evaluate';
 import { closeStudio, idle, openTies, show } from './open-studio.test.support';
@@ -15,7 +16,7 @@ import type { MeasureText } from './state/measure-state';
 import { partStretches } from './state/measure-texts';
 import { editRecipe } from './state/studio';
 import { waitFor } from './wait-for.test.support';
-import { holding } from './worker-running.test.fixture';
+import { fixtureMemory, holding } from './worker-running.test.fixture';
 
 afterEach(closeStudio);
 
@@ -74,6 +75,37 @@ const [PROMPTS, ANSWERS] = [
     [' of merge 1', ' of merge 2', ' of both'],
   ],
 ];
+
+test('the memory of the texts stands beside the button before they are written, and how weights are kept is chosen there', async () => {
+  const asked: MemoryRequest[] = [];
+  const memoryOf = async (request: MemoryRequest) => {
+    asked.push(request);
+    return {
+      ...fixtureMemory,
+      ...(request.weights === '8-bit' && { eightBits: true as const, bytes: 1.7e9 }),
+    };
+  };
+  const { studio } = await openTies({}, { memoryOf });
+  const generate = vi.spyOn(studio.worker, 'generate');
+  await show('Try');
+  const words =
+    /^At most 2.90.GB of memory for 120.tokens: weights 2.50.GB of 6.00.GB, LoRA 200.MB, context 100.MB/;
+  await expect.element(page.getByText(words)).toBeVisible();
+  expect(asked.at(-1)).toMatchObject({
+    targets: [{ model: 'samples/base' }, { recipe: { mergeMethod: 'ties' } }],
+    ...{ against: { model: 'samples/base' }, weights: 'auto', promptTokens: 256, maxTokens: 60 },
+  });
+  // another weight takes no other memory
+  const before = asked.length;
+  editRecipe(studio, (recipe) => ({ ...recipe, parameters: { ...recipe.parameters, lambda: 0.7 } }));
+  await waitFor(() => expect(studio.store.getState().plan.status).toBe('ready'));
+  await page.getByRole('combobox', { name: 'Weights' }).selectOptions('8-bit');
+  await expect.element(page.getByText(/^At most 1.70.GB .*weights at 8 bits/)).toBeVisible();
+  expect(asked).toHaveLength(before + 1);
+  await page.getByRole('button', { name: 'Generate' }).click();
+  await waitFor(() => expect(generate).toHaveBeenCalledTimes(2));
+  expect(generate.mock.calls.map(([{ weights }]) => weights)).toEqual(['8-bit', '8-bit']);
+});
 
 test('two models are voted on without their names, by keys; the votes are counted, exported and still there later', async () => {
   // the first answer is that of the first model, then of the second; chance is asked once a prompt

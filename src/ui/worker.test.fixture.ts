@@ -14,6 +14,7 @@ import type { StudioWorker } from './state/studio';
 import { chance, planFor } from './worker-plan.test.fixture';
 import { type PushFixtureOptions, pretendPush } from './worker-push.test.fixture';
 import {
+  fixtureMemory,
   fixtureTexts,
   type Hold,
   pretendAnswers,
@@ -115,6 +116,7 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
     shippedTasks: async () => fixtureTasks,
     scoreTasks: running(pretendScores),
     generate: running(pretendGeneration),
+    memoryOf: async () => fixtureMemory,
     answers: running(pretendAnswers),
     livePerplexity: pretendLivePerplexity,
     steer: async () => false,

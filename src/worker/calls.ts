@@ -24,6 +24,7 @@ import type {
   EvaluateManyRequest,
   GenerateRequest,
   LivePerplexityRequest,
+  MemoryRequest,
   RunningProgress,
   RunTarget,
 } from '../reports/evaluate';
@@ -273,6 +274,9 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
           (liveText) => runGeneration(request, { ...options, liveText }),
         );
       }),
+    /** What a text of the model that takes most would take of memory; nothing is opened. */
+    memoryOf: async (request: MemoryRequest) =>
+      (await import('../evaluate/memory-plan')).planMemory(request, planTarget, models),
     /** Several models continue the same prompts: texts by model and prompt. */
     answers: (request: AnswersRequest, onProgress: Report<RunningProgress>) =>
       job.run(async (signal) => {
@@ -282,26 +286,22 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     /** Whether the live text that is being written goes on with another recipe from its next token on. */
     steer: async (recipe: Recipe) => (await live?.steer(recipe)) ?? false,
     /** Losses of a merge on the beginning of a text, in blocks, while no job runs: any stops it (`Canceled`). */
-    livePerplexity: async ({ recipe, stretches, engine }: LivePerplexityRequest) => {
+    livePerplexity: async ({ recipe, stretches, weights, engine }: LivePerplexityRequest) => {
       const texts = await liveTexts();
       slot.requireIdle();
       return texts.measure(async (kept, signal) => {
         const onProgress = () => undefined;
         const ready = await readyTarget({ recipe }, engine, signal, onProgress);
         const { runLivePerplexity } = await import('../evaluate/job');
-        return runLivePerplexity(stretches, kept, { ...ready, models, engine, signal, onProgress });
+        const options = { ...ready, models, engine, signal, onProgress };
+        return runLivePerplexity(stretches, kept, options, weights);
       });
     },
     /** What every weight of a merge does to a text, against those of others; nothing is written. */
     effects: (request: EffectsRequest, onProgress: Report<RunningProgress>) =>
       job.run(async (signal) => {
-        const { recipe, without, engine } = request;
-        const all: Awaited<ReturnType<typeof readyTarget>>[] = [];
-        for (const target of [{ recipe }, ...without])
-          all.push(await readyTarget(target, engine, signal, onProgress));
-        const [ready, ...others] = all;
         const { runEffects } = await import('../evaluate/generation-job');
-        return runEffects(request, { ...ready!, others, models, engine, signal, onProgress });
+        return runEffects(request, targetsOf(request, signal, onProgress));
       }),
     /** Opens a dataset on the Hub, `owner/name[@revision]` or its page's address, pinned to a commit. */
     openDataset: async (idOrUrl: string) => (await datasets()).open(idOrUrl),

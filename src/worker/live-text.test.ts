@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { canceled } from '../sources/cancellation';
 import { openLiveText } from './live-text';
 
@@ -27,4 +27,18 @@ test('a measurement has the model until a text, or another job, needs it, and it
   await again;
   expect(order.at(-1)).toBe('stopped');
   expect(await texts.measure(async () => 2)).toBe(2);
+});
+
+test('the model is closed by what fails, and stays where a text was stopped', async () => {
+  const texts = openLiveText();
+  const closed: string[] = [];
+  const failing = (thrown: Error) =>
+    texts.write(unready, async ({ kept }) => {
+      vi.spyOn(kept, 'close').mockImplementation(() => closed.push(thrown.message));
+      throw thrown;
+    });
+  await expect(failing(canceled())).rejects.toMatchObject({ code: 'Canceled' });
+  expect(closed).toEqual([]);
+  await expect(failing(new Error('broken'))).rejects.toThrow('broken');
+  expect(closed).toEqual(['broken']);
 });

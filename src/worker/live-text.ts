@@ -60,7 +60,7 @@ export function openLiveText() {
     /**
      * Has a text written.
      * @param ready plans a recipe and works out what its merge needs
-     * @throws what `work` throws; the model is closed then
+     * @throws what `work` throws; the model is closed then, unless the text was stopped
      */
     async write<T>(
       ready: (recipe: Recipe) => Promise<ReadyRecipe>,
@@ -90,7 +90,8 @@ export function openLiveText() {
           },
         });
       } catch (thrown) {
-        kept?.close();
+        // one that was stopped is as good as before
+        if (!(thrown instanceof AmalgamError && thrown.code === 'Canceled')) kept?.close();
         throw thrown;
       } finally {
         isWriting = false;

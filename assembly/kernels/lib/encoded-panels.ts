@@ -19,6 +19,16 @@ function widenRow<T>(from: usize, to: usize, n: i32): void {
   }
 }
 
+/** Gives a block that has a value which is not finite a scale that no sum survives. */
+function tellNonFinite(x: usize, block: usize): void {
+  let odd = i32x4.splat(0);
+  for (let i: usize = 0; i < 128; i += 16) {
+    const size = v128.and(v128.load(x + i), i32x4.splat(0x7fffffff));
+    odd = v128.or(odd, i32x4.ge_s(size, i32x4.splat(0x7f800000)));
+  }
+  if (v128.any_true(odd)) store<u16>(block, 0x7e00);
+}
+
 /**
  * Encodes stored rows into panels.
  * @param w `outputs` rows of `inputs` (a multiple of 32) stored elements; beyond the last row of a panel there are zeros
@@ -36,7 +46,9 @@ export function encodePanels(w: usize, dtype: i32, inputs: i32, outputs: i32, to
       if (dtype == 0) widenRow<f32>(w, room, inputs);
       else if (dtype == 1) widenRow<i16>(w, room, inputs);
       else widenRow<u16>(w, room, inputs);
-      encodeQ8_0(room, inputs, rows + <usize>r * rowBytes);
+      const row = rows + <usize>r * rowBytes;
+      encodeQ8_0(room, inputs, row);
+      for (let b = 0; b < blocks; b++) tellNonFinite(room + (<usize>b << 7), row + <usize>b * BLOCK_BYTES);
       w += pitch;
     }
     for (let b = 0; b < blocks; b++) {

@@ -3,7 +3,7 @@ import { counted } from '../../formats/quantity';
 import { CPU_ADAPTER } from '../../reports/backend';
 import type { Backend, BackendBuffer, BackendSeconds, BufferRange, Dispatch } from '../backend';
 import { type Kernel, STRIP, workOf } from '../kernel';
-import { encodePanels, packPanels } from '../kernels/matmul';
+import { encodeWeights, packPanels } from '../kernels/matmul';
 import { CpuMemory, instantiateKernels, type Range } from './cpu-memory';
 import type { SharedRange, SharedWeights } from './shared-weights';
 
@@ -29,7 +29,7 @@ interface Queued {
 }
 
 /** WebAssembly reaches 2^32 bytes, but a single large allocation is the first thing to fail. */
-const MAX_BUFFER_BYTES = 1 << 30;
+export const MAX_BUFFER_BYTES = 1 << 30;
 
 /**
  * The engine on the processor, on the calling thread: kernels in WebAssembly, a few on typed arrays. Dispatches wait for the
@@ -107,9 +107,8 @@ export function createCpuBackend(shared?: SharedWeights): Backend {
     const p = params as Record<string, number>;
     const at = buffers as Record<string, BackendBuffer>;
     if ((kernel as unknown) === packPanels) return shared!.pack(weights, p.dtype!, p.inputs!, p.outputs!);
-    if ((kernel as unknown) === encodePanels) {
-      const rows = bytesOf(at.rows!);
-      return shared!.encode(weights, p.dtype!, p.inputs!, p.outputs!, p.first!, rows);
+    if ((kernel as unknown) === encodeWeights) {
+      return shared!.encode(weights, p.dtype!, p.inputs!, p.outputs!, p.first!, bytesOf(at.raw!));
     }
     if (kernel.panels === undefined) throw new Error(`${kernel.id} does not know shared weights`);
     const [rows, inputs, outputs] = [p.rows!, p.inputs4! * 4, p.outputs!];

@@ -1,45 +1,12 @@
 /** Weights of eight bits against Q8_0 as its formula says, and products by them against f64. */
 import { describe, expect, test } from 'vitest';
 import type { WeightDtype } from '../../formats/dtype';
-import { decodeToF32, encodeFromF32, f16ToF32, f32ToF16 } from '../../formats/half';
+import { decodeToF32, encodeFromF32 } from '../../formats/half';
+import { throughQ8, weightsOf } from '../kernels/eight-bits.test.support';
 import { DTYPE_CODE } from '../kernels/encoding';
-import { ENCODED_CODE, encodePanels, matmulEncoded, PANEL, panelRowBytes } from '../kernels/matmul';
+import { ENCODED_CODE, encodeWeights, matmulPacked, PANEL, panelRowBytes } from '../kernels/matmul';
 import { createCpuBackend } from './cpu-backend';
 import { openSharedWeights } from './shared-weights';
-
-const random = (seed: number) => () => {
-  seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
-  return seed / 2 ** 31 - 1;
-};
-
-/** Values of very different sizes, and a block of zeros. */
-function weightsOf(count: number, seed: number): Float32Array<ArrayBuffer> {
-  const next = random(seed);
-  return Float32Array.from({ length: count }, (_, i) => (i < 32 ? 0 : next() * 2 ** ((i >> 5) % 9) * 1e-3));
-}
-
-const bits = new Uint32Array(1);
-const single = new Float32Array(bits.buffer);
-function half(value: number): number {
-  single[0] = value;
-  bits[0] = f16ToF32(f32ToF16(bits[0]!));
-  return single[0]!;
-}
-
-/** Q8_0: d = max|x| / 127, each x rounded to a multiple of d, halves away from zero; d is stored as f16. */
-function throughQ8(values: Float32Array): Float64Array {
-  const out = new Float64Array(values.length);
-  for (let begin = 0; begin < values.length; begin += 32) {
-    const block = values.subarray(begin, begin + 32);
-    const d = Math.fround(Math.max(...block.map(Math.abs)) / 127);
-    const inverse = d === 0 ? 0 : Math.fround(1 / d);
-    for (const [i, x] of block.entries()) {
-      const scaled = Math.fround(x * inverse);
-      out[begin + i] = Math.sign(scaled) * Math.floor(Math.abs(scaled) + 0.5) * half(d);
-    }
-  }
-  return out;
-}
 
 interface Product {
   rows: number;
@@ -49,9 +16,12 @@ interface Product {
   add: boolean;
 }
 
-async function run({ rows, inputs, outputs, dtype, add }: Product, x: Float32Array<ArrayBuffer>) {
+async function run(
+  { rows, inputs, outputs, dtype, add }: Product,
+  x: Float32Array<ArrayBuffer>,
+  values = weightsOf(outputs * inputs, 7),
+) {
   const engine = createCpuBackend(openSharedWeights(0, () => () => undefined));
-  const values = weightsOf(outputs * inputs, 7);
   const stored = new Uint8Array(outputs * inputs * (dtype === 'F32' ? 4 : 2));
   encodeFromF32(values, dtype, stored);
   decodeToF32(stored, dtype, values);
@@ -68,13 +38,13 @@ async function run({ rows, inputs, outputs, dtype, add }: Product, x: Float32Arr
     const rowBytes = stored.length / outputs;
     const rowsBuffer = put(stored.slice(first * rowBytes, (first + count) * rowBytes), 'rows');
     const params = { dtype: DTYPE_CODE[dtype], inputs, outputs: count, first };
-    engine.run(encodePanels, { params, buffers: { rows: rowsBuffer, weights } });
+    engine.run(encodeWeights, { params, buffers: { raw: rowsBuffer, weights } });
   }
   const bias = weightsOf(outputs, 9);
   const before = weightsOf(rows * outputs, 11);
   const y = put(before.slice(), 'y');
   const shape = { rows, outputs, inputs4: inputs / 4, w_first: 0, x_stride4: inputs / 4, y_stride: outputs };
-  engine.run(matmulEncoded, {
+  engine.run(matmulPacked.Q8, {
     params: { ...shape, y_begin: 0, add: add ? 1 : 0, biased: 1, scale: 0.5 },
     buffers: { weights, x: put(x, 'x'), bias: put(bias, 'bias'), y },
   });
@@ -124,11 +94,15 @@ describe('weights of eight bits', () => {
     }
   });
 
-  test('NaN and infinity in the inputs are in every sum', async () => {
+  test('NaN and infinity are in every sum that an input or a weight is in', async () => {
     for (const wrong of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) {
-      const x = weightsOf(64, 3);
+      const product = { rows: 1, inputs: 64, outputs: 9, dtype: 'F32', add: false } as const;
+      const [x, weights] = [weightsOf(64, 3), weightsOf(9 * 64, 7)];
+      weights[70] = wrong;
+      const { y: own } = await run(product, x, weights);
+      expect([...own].map(Number.isFinite)).toEqual([true, false, ...Array(7).fill(true)]);
       x[40] = wrong;
-      const { y } = await run({ rows: 1, inputs: 64, outputs: 9, dtype: 'F32', add: false }, x);
+      const { y } = await run(product, x);
       expect(y.some(Number.isFinite)).toBe(false);
     }
   });

@@ -3,7 +3,7 @@
  * next chunk of its outputs. A thread that is late, or gone before it took one, holds nobody up.
  */
 import type { KernelExports } from '../kernel';
-import { ENCODED_CODE, panelRowBytes } from '../kernels/matmul';
+import { ENCODED_BLOCK, ENCODED_CODE, panelRowBytes } from '../kernels/matmul';
 
 /**
  * y = add·y + bias + scale · x·wᵀ by weights in panels, all in one memory; by weights of eight bits x is as `cutInputs` leaves it.
@@ -27,6 +27,26 @@ export interface SharedProduct {
   /** Outputs of every chunk but the last. */
   step: number;
   chunks: number;
+}
+
+const whole = (bytes: number) => Math.ceil(bytes / 64) * 64;
+
+/** Room for rows in and out of a product: bytes of it, and where x is cut to 16 bits, bias and y begin behind x. */
+export function productRoom(
+  { dtype, inputs, outputs, rows }: Pick<SharedProduct, 'dtype' | 'inputs' | 'outputs' | 'rows'>,
+  xBytes: number,
+) {
+  const cutBytes = dtype === ENCODED_CODE ? rows * (2 * inputs + (4 * inputs) / ENCODED_BLOCK.inputs) : 0;
+  const cutAt = whole(xBytes);
+  const biasAt = cutAt + whole(cutBytes);
+  const yPitch = whole(4 * outputs);
+  return { cutAt, biasAt, yAt: biasAt + yPitch, yPitch, bytes: biasAt + yPitch * (1 + rows) };
+}
+
+/** Room for stored rows that are encoded: bytes of it, and where they are widened behind them. */
+export function encodingRoom(inputs: number, rawBytes: number) {
+  const wideAt = whole(rawBytes);
+  return { wideAt, bytes: wideAt + 4 * inputs + 8 * panelRowBytes(ENCODED_CODE, inputs) };
 }
 
 const FIELDS = [

@@ -6,18 +6,20 @@ import { AmalgamError } from '../../errors';
 import { counted } from '../../formats/quantity';
 import { type KernelExports, SCRATCH, SCRATCH_PAGES } from '../kernel';
 import { dtypeBytes } from '../kernels/encoding';
-import { ENCODED_BLOCK, ENCODED_CODE, PANEL, panelRowBytes } from '../kernels/matmul';
+import { ENCODED_CODE, PANEL, panelRowBytes } from '../kernels/matmul';
 import { CpuMemory, instantiateKernels, PAGE, type Range } from './cpu-memory';
 import {
   announce,
   BOARD_BYTES,
   type Board,
   computeAnnounced,
+  encodingRoom,
   endBoard,
   helpUntilEnd,
   MOST_CHUNKS,
   MOST_SLEEPS,
   multiplyChunk,
+  productRoom,
   type SharedProduct,
 } from './product-board';
 
@@ -166,12 +168,11 @@ export function openSharedWeights(
       first: number,
       rows: Uint8Array,
     ): void {
-      const roomAt = Math.ceil(rows.length / 64) * 64;
-      const blocks = 8 * panelRowBytes(ENCODED_CODE, inputs);
-      const room = roomIn(memory, roomAt + 4 * inputs + blocks);
+      const { wideAt, bytes } = encodingRoom(inputs, rows.length);
+      const room = roomIn(memory, bytes);
       bytesIn(memory, room.address, rows.length).set(rows);
       const to = address + first * panelRowBytes(ENCODED_CODE, inputs);
-      kernels[memory]!.encodePanels(room.address, dtype, inputs, outputs, to, room.address + roomAt);
+      kernels[memory]!.encodePanels(room.address, dtype, inputs, outputs, to, room.address + wideAt);
     },
     /**
      * A product by weights in panels.
@@ -183,13 +184,8 @@ export function openSharedWeights(
       const { weights, firstOutput, inputs, outputs, rows, dtype, yPitch } = shape;
       const { memory } = weights;
       const width = 4 * outputs;
-      const ownPitch = Math.ceil(width / 64) * 64;
       const isEncoded = dtype === ENCODED_CODE;
-      const cutAt = Math.ceil(x.length / 64) * 64;
-      const cutBytes = isEncoded ? rows * (2 * inputs + (4 * inputs) / ENCODED_BLOCK.inputs) : 0;
-      const biasAt = cutAt + Math.ceil(cutBytes / 64) * 64;
-      const yAt = biasAt + ownPitch;
-      const bytes = yAt + ownPitch * rows;
+      const { cutAt, biasAt, yAt, yPitch: ownPitch, bytes } = productRoom(shape, x.length);
       const room = roomIn(memory, bytes);
       const all = bytesIn(memory, room.address, bytes);
       all.set(x);

@@ -12,6 +12,8 @@ interface AdapterInfo {
 /** More than this in one buffer gains nothing: tiles are far smaller. */
 const WANTED_BUFFER_BYTES = 1 << 30;
 
+const OPTIONAL: GPUFeatureName[] = ['subgroups'];
+
 /** A browser that has not answered by then does not answer. */
 const DEADLINE_MS = 5000;
 
@@ -63,7 +65,8 @@ function bufferLimit(adapter: GPUAdapter): number {
 }
 
 /**
- * A device with the buffer limits the adapter allows (at most 1 GiB) and no optional feature.
+ * A device with the buffer limits the adapter allows (at most 1 GiB), and of the optional features those that kernels use where
+ * they are there.
  * @throws AmalgamError `NoWebGpu`, also where the browser refuses the device or does not answer
  */
 export async function requestDevice(): Promise<{ device: GPUDevice; info: AdapterInfo }> {
@@ -71,6 +74,7 @@ export async function requestDevice(): Promise<{ device: GPUDevice; info: Adapte
   if ('why' in found) throw noWebGpu(found.why);
   const info = adapterInfo(found.adapter);
   const asked = found.adapter.requestDevice({
+    requiredFeatures: OPTIONAL.filter((feature) => found.adapter.features.has(feature)),
     requiredLimits: {
       maxBufferSize: info.maxBufferBytes,
       maxStorageBufferBindingSize: info.maxBufferBytes,
@@ -83,7 +87,7 @@ export async function requestDevice(): Promise<{ device: GPUDevice; info: Adapte
   return { device: answer.value, info };
 }
 
-function noWebGpu(why: string, cause?: unknown): AmalgamError {
+export function noWebGpu(why: string, cause?: unknown): AmalgamError {
   const hint = 'Choose the CPU engine, a browser with WebGPU enabled, or install a graphics driver.';
   return new AmalgamError('NoWebGpu', why, hint, { cause });
 }

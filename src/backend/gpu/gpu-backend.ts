@@ -1,6 +1,13 @@
 import { AmalgamError } from '../../errors';
 import { counted } from '../../formats/quantity';
-import type { Backend, BackendBuffer, BackendSeconds, BufferRange, Dispatch } from '../backend';
+import {
+  type Backend,
+  type BackendBuffer,
+  type BackendSeconds,
+  type BufferRange,
+  type Dispatch,
+  roomForWeights,
+} from '../backend';
 import { type Kernel, workOf } from '../kernel';
 import { requestDevice } from './adapter';
 import { Pipelines } from './pipelines';
@@ -84,6 +91,7 @@ export async function createGpuBackend(
  */
 class GpuEngine implements Backend {
   readonly kind = 'webgpu';
+  readonly residentBytes = roomForWeights('webgpu');
   readonly seconds: BackendSeconds = { upload: 0, compute: 0, readback: 0 };
   private readonly pipelines: Pipelines;
   private readonly stamps: Stamps;

@@ -33,11 +33,15 @@ export class Pipelines {
     return problems;
   }
 
+  private sourceOf(kernel: Kernel): string {
+    return wgslOf(kernel, this.device.features.has('subgroups'));
+  }
+
   private compile(kernel: Kernel): Compiled {
     const { device } = this;
     if (kernel.wgsl === '') throw new Error(`${kernel.id} has no GPU version`);
     device.pushErrorScope('validation');
-    const module = device.createShaderModule({ label: kernel.id, code: wgslOf(kernel) });
+    const module = device.createShaderModule({ label: kernel.id, code: this.sourceOf(kernel) });
     const layout = device.createBindGroupLayout({
       label: kernel.id,
       entries: [
@@ -72,7 +76,7 @@ export class Pipelines {
     if (!error) return null;
     this.compiled.delete(kernel.id);
     const { messages } = await module.getCompilationInfo();
-    const source = wgslOf(kernel).split('\n');
+    const source = this.sourceOf(kernel).split('\n');
     const lines = messages
       .filter((m) => m.type === 'error')
       .map((m) => `${m.lineNum}:${m.linePos} ${m.message}\n    ${source[m.lineNum - 1] ?? ''}`);

@@ -19,9 +19,12 @@ import special from '../../../shaders/lib/special.wgsl?raw';
 import stamp from '../../../shaders/lib/stamp.wgsl?raw';
 import stored from '../../../shaders/lib/stored.wgsl?raw';
 import triangular from '../../../shaders/lib/triangular.wgsl?raw';
+import vectorSums from '../../../shaders/lib/vector-sums.wgsl?raw';
+import vectorSumsSubgroups from '../../../shaders/lib/vector-sums-subgroups.wgsl?raw';
 import weightBf16 from '../../../shaders/lib/weight-bf16.wgsl?raw';
 import weightF16 from '../../../shaders/lib/weight-f16.wgsl?raw';
 import weightF32 from '../../../shaders/lib/weight-f32.wgsl?raw';
+import weightQ8 from '../../../shaders/lib/weight-q8.wgsl?raw';
 
 const LIBRARIES = {
   activation,
@@ -38,6 +41,7 @@ const LIBRARIES = {
   weightF32,
   weightF16,
   weightBf16,
+  weightQ8,
   norm,
   inputGram,
   triangular,
@@ -47,7 +51,11 @@ const LIBRARIES = {
   rotate,
   rowGroup,
   rowLine,
+  vectorSums,
 };
+
+/** In their place where the device has subgroups. */
+const WITH_SUBGROUPS: Partial<Record<Library, string>> = { vectorSums: vectorSumsSubgroups };
 
 export type Library = keyof typeof LIBRARIES;
 
@@ -60,12 +68,14 @@ interface WgslParts {
 }
 
 /** A kernel's complete source: its bindings as declared, the stamp library, the libraries it names and its own file. */
-export function wgslOf({ params, buffers, libraries, wgsl }: WgslParts): string {
+export function wgslOf({ params, buffers, libraries, wgsl }: WgslParts, hasSubgroups = false): string {
+  const others = hasSubgroups ? WITH_SUBGROUPS : {};
   return [
+    ...(libraries.some((name) => others[name]) ? ['enable subgroups;'] : []),
     uniform(params),
     ...Object.entries(buffers).map(storage),
     stamp,
-    ...libraries.map((name) => LIBRARIES[name]),
+    ...libraries.map((name) => others[name] ?? LIBRARIES[name]),
     wgsl,
   ].join('\n');
 }

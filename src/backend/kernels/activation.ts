@@ -17,7 +17,7 @@ const define = (id: string, wgsl: string, rows: number) =>
   defineKernel({
     id,
     wgsl,
-    libraries: ['norm'],
+    libraries: rows === 1 ? ['norm', 'rowGroup'] : ['norm'],
     params: {
       rows: 'u32',
       groups: 'u32',

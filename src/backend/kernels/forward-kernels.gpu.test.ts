@@ -2,10 +2,12 @@
  * The kernels of the forward pass on both engines. Their transcendental functions and sums cannot agree to the bit, so
  * each states how far it may stray in the header of its WGSL, as a share of the largest value, and is held to that.
  */
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { WeightDtype } from '../../formats/dtype';
 import { decodeToF32 } from '../../formats/half';
 import { createCpuBackend } from '../cpu/cpu-backend';
+import { createGpuBackend } from '../gpu/gpu-backend';
+import { wgslOf } from '../gpu/wgsl';
 import type { Kernel } from '../kernel';
 import {
   ACTIVATION_CODE,
@@ -50,6 +52,20 @@ const kernels = [
 const gpu = await sharedGpu();
 const cpu = createCpuBackend();
 const expectClose = comparison(cpu, () => gpu);
+
+/** A device that asks for no optional feature. */
+const plain = await (() => {
+  const { requestDevice } = GPUAdapter.prototype;
+  const asked = vi.spyOn(GPUAdapter.prototype, 'requestDevice').mockImplementationOnce(function bare(
+    this: GPUAdapter,
+    descriptor,
+  ) {
+    return requestDevice.call(this, { ...descriptor, requiredFeatures: [] });
+  });
+  return createGpuBackend().finally(() => asked.mockRestore());
+})();
+const expectPlain = comparison(cpu, () => plain);
+afterAll(() => plain.close());
 
 describe.each(kernels.map((k) => [k.id, k] as const))('%s', (_, kernel) => {
   it('has a tolerance', () => {
@@ -123,7 +139,7 @@ describe('the linear layer', () => {
     async (form, dtype, rows, inputs, outputs) => {
       for (const norm_kind of form === 'line' ? [0] : [0, 1, 2]) {
         for (const gate of norm_kind === 0 ? GATES : GATES.slice(0, 2)) {
-          await expectClose(
+          const given = [
             matmulFew[form][dtype],
             {
               weights: packed(floats((3 + 2 * outputs) * inputs, 2), dtype),
@@ -151,11 +167,28 @@ describe('the linear layer', () => {
               ...{ layers: 3, second: 3, third: outputs >> 1, rank4: norm_kind === 2 ? 0 : 2 },
               update_scale: 0.3,
             },
-          );
+          ] as const;
+          await expectClose(...given);
+          if (form === 'vector') await expectPlain(...given);
         }
       }
     },
   );
+});
+
+it('subgroups add up where the device has them, and shared memory where not', async () => {
+  const { features } = (await navigator.gpu.requestAdapter())!;
+  expect(features.has('subgroups')).toBe(true);
+  const modules = vi.spyOn(GPUDevice.prototype, 'createShaderModule');
+  const kernel = { ...matmulFew.vector.F32, id: 'matmul-vector-f32-anew' } as unknown as Kernel;
+  const zeros = Object.fromEntries(Object.keys(kernel.params).map((name) => [name, 0]));
+  const contents = Object.fromEntries(Object.keys(kernel.buffers).map((name) => [name, floats(16, 1)]));
+  for (const engine of [gpu, plain])
+    await after(engine, kernel, contents, { ...zeros, rows: 1, outputs: 4, inputs4: 1 }, 'y');
+  const compiled = modules.mock.calls.map(([{ code }]) => code);
+  expect(compiled).toEqual([wgslOf(kernel, true), wgslOf(kernel)]);
+  expect(compiled.map((code) => /^enable subgroups;/.test(code))).toEqual([true, false]);
+  modules.mockRestore();
 });
 
 describe('rows', () => {

@@ -1,13 +1,20 @@
+import encodeWeightsWgsl from '../../../shaders/matmul/encode-weights.wgsl?raw';
 import matmulBlock from '../../../shaders/matmul/matmul-block.wgsl?raw';
 import matmulLine from '../../../shaders/matmul/matmul-line.wgsl?raw';
 import matmulTile from '../../../shaders/matmul/matmul-tile.wgsl?raw';
 import matmulVector from '../../../shaders/matmul/matmul-vector.wgsl?raw';
 import type { WeightDtype } from '../../formats/dtype';
 import type { Backend } from '../backend';
-import { defineKernel, SCRATCH } from '../kernel';
+import { defineKernel, type Kernel, SCRATCH } from '../kernel';
 import { DTYPE_CODE, dtypeBytes } from './encoding';
 
 const LIBRARY = { F32: 'weightF32', F16: 'weightF16', BF16: 'weightBf16' } as const;
+
+/** Inputs of a block of weights of eight bits, and bytes of one with its scale: on the processor, and on graphics devices. */
+export const ENCODED_BLOCK = { inputs: 32, bytes: 34, deviceBytes: 36 };
+
+/** Code of weights of eight bits in panels, beside those of stored dtypes. */
+export const ENCODED_CODE = 8;
 
 /** Rows and outputs of one block, and the blocks of one workgroup, by form. */
 const BLOCKS = {
@@ -64,7 +71,19 @@ const forms = (form: keyof typeof BLOCKS, wgsl: string) => ({
   F32: define(form, wgsl, 'F32'),
   F16: define(form, wgsl, 'F16'),
   BF16: define(form, wgsl, 'BF16'),
+  Q8: atEightBits(define(form, wgsl, 'F32')),
 });
+
+/** The same by weights of eight bits: in rows on graphics devices, in panels by those that threads share, inputs cut to 16 bits. */
+function atEightBits<P extends string, B extends string>({ wasm: _, ...kernel }: Kernel<P, B | 'weights'>) {
+  return {
+    ...kernel,
+    id: kernel.id.replace(/f32$/, 'q8'),
+    libraries: ['weightQ8' as const, ...kernel.libraries.slice(1)],
+    buffers: { ...kernel.buffers, weights: 'u32' as const },
+    ...(kernel.panels !== undefined && { panels: ENCODED_CODE }),
+  };
+}
 
 /** The forms of the linear layer for many rows by the dtype of its weight. See shaders/lib/matmul.wgsl and shaders/matmul. */
 export const matmul = {
@@ -84,7 +103,13 @@ const defineFew = (form: keyof typeof SUMS, wgsl: string, dtype: WeightDtype) =>
   defineKernel({
     id: `matmul-${form}-${dtype.toLowerCase()}`,
     wgsl,
-    libraries: [LIBRARY[dtype], 'special', 'activation', 'fewRows'],
+    libraries: [
+      LIBRARY[dtype],
+      'special',
+      'activation',
+      'fewRows',
+      ...(form === 'vector' ? ['vectorSums' as const] : []),
+    ],
     params: {
       rows: 'u32',
       outputs: 'u32',
@@ -160,6 +185,7 @@ const formsForFew = (form: keyof typeof SUMS, wgsl: string) => ({
   F32: defineFew(form, wgsl, 'F32'),
   F16: defineFew(form, wgsl, 'F16'),
   BF16: defineFew(form, wgsl, 'BF16'),
+  Q8: atEightBits(defineFew(form, wgsl, 'F32')),
 });
 
 /**
@@ -209,12 +235,6 @@ export function fewRowsForm(
   return software ? 'line' : 'vector';
 }
 
-/** Inputs of a block of weights of eight bits, and bytes of one with its scale. */
-export const ENCODED_BLOCK = { inputs: 32, bytes: 34 };
-
-/** Code of weights of eight bits in panels, beside those of stored dtypes. */
-export const ENCODED_CODE = 8;
-
 /** Bytes of a weight row in panels. */
 export function panelRowBytes(code: number, inputs: number): number {
   if (code !== ENCODED_CODE) return inputs * dtypeBytes(code);
@@ -222,18 +242,15 @@ export function panelRowBytes(code: number, inputs: number): number {
 }
 
 /**
- * Encodes stored rows as weights of eight bits, as Q8_0 has them, into panels from output `first` on; `inputs` is a multiple of
- * 32, `first` of a panel's outputs. Into weights that threads share alone.
+ * Encodes stored rows as weights of eight bits, as Q8_0 has them, from output `first` on; `inputs` is a multiple of 32. On the
+ * processor into panels that threads share alone, `first` being a multiple of a panel's outputs; else in blocks, row after row.
  */
-export const encodePanels = defineKernel({
-  id: 'encode-panels',
-  wgsl: '',
+export const encodeWeights = defineKernel({
+  id: 'encode-weights',
+  wgsl: encodeWeightsWgsl,
+  libraries: ['half', 'stored', 'exact4'],
   params: { dtype: 'u32', inputs: 'u32', outputs: 'u32', first: 'u32' },
-  buffers: { rows: 'u32', weights: 'rw u32' },
-  work: ({ outputs }) => outputs,
-  span: () => PANEL,
+  buffers: { raw: 'u32', weights: 'rw u32' },
+  work: ({ inputs, outputs }) => (outputs * inputs) / ENCODED_BLOCK.inputs,
+  span: () => 64,
 });
-
-/** The linear layer by weights of eight bits; the inputs are cut to 16 bits. By weights that threads share alone. */
-const { wasm: _, ...product } = matmulPacked.F32;
-export const matmulEncoded = { ...product, id: 'matmul-encoded', panels: ENCODED_CODE };

@@ -1,14 +1,15 @@
 import process from 'node:process';
 import { createInterface } from 'node:readline';
 import { AmalgamError, errorReport } from '../../errors';
-import { generateOptions, keptWeightsOption } from '../../evaluate/options';
+import { generateOptions } from '../../evaluate/options';
 import type { Message } from '../../formats/conversations';
 import { printableText } from '../../formats/names';
-import type { GenerateReport, GenerateRequest, RunTarget } from '../../reports/evaluate';
+import type { Recipe } from '../../formats/recipe';
+import { type GenerateRequest, memoryWords, type RunTarget } from '../../reports/evaluate';
 import { defineVerb, engineOptions, usage } from '../arguments';
 import { serveChat } from '../chat-server';
 import { openTargets } from '../job';
-import { type Steering, shortName, steeredRecipe } from '../steered-recipe';
+import { recipeOf, type Steering, shortName, steeredRecipe } from '../steered-recipe';
 
 const HELP = `/weight NAME VALUE  another weight of a contributor    /set NAME VALUE  another parameter of the method
 /weight             the weights as they are            /set             the parameters
@@ -36,7 +37,6 @@ export const chatVerb = defineVerb({
     },
     ...generateOptions,
     maxTokens: { ...generateOptions.maxTokens, default: 512 },
-    ...keptWeightsOption,
     ...engineOptions,
   },
 
@@ -50,21 +50,17 @@ export const chatVerb = defineVerb({
     const { serve, system, text, maxTokens, temperature, topP, seed, weights, engine } = options;
     const { calls, targets } = await openTargets(subjects, place, options);
     const defaults = { maxTokens, temperature, topP, seed };
-    let isToldOf8Bits = false;
+    const length = { maxTokens, promptTokens: PROMPT_TOKENS };
+    place.say(memoryWords(await calls.memoryOf({ targets, ...length, weights, engine })));
     const generate = async (
       asked: Partial<GenerateRequest> & typeof defaults,
       steering: Steering,
       onText: (more: string) => void,
     ) => {
       const own = { target: steered(targets[0]!, steering), live: true, weights, engine };
-      const report = await calls.generate({ prompt: '', chat: false, ...asked, ...own }, (progress) =>
-        onText(progress.text ?? ''),
+      return calls.generate({ prompt: '', chat: false, ...asked, ...own }, ({ text: more = '' }) =>
+        onText(more),
       );
-      return report;
-    };
-    const tellOf8Bits = ({ eightBits }: GenerateReport) => {
-      if (eightBits && !isToldOf8Bits) place.say('Weights at 8 bits.');
-      isToldOf8Bits = eightBits === true;
     };
 
     if (serve !== undefined) {
@@ -72,11 +68,7 @@ export const chatVerb = defineVerb({
         {
           name: shortName(subjects[0]!).replace(/\.ya?ml$/, ''),
           defaults,
-          async answer(...asked) {
-            const report = await generate(...asked);
-            tellOf8Bits(report);
-            return report;
-          },
+          answer: generate,
           cancel: () => calls.cancel(),
         },
         serve,
@@ -105,9 +97,7 @@ export const chatVerb = defineVerb({
     };
     /** `kitchen = 0.3, harbour = 1` */
     const listed = (what: 'weights' | 'parameters') => {
-      const target = steered(targets[0]!, steering);
-      if (!('recipe' in target)) throw usage(NO_WEIGHTS);
-      const { models = [], parameters } = target.recipe;
+      const { models = [], parameters } = steerable(steered(targets[0]!, steering));
       const weights = models.map(({ model, parameters: own }) => [shortName(model), own.weight] as const);
       const all = what === 'weights' ? weights : Object.entries(parameters);
       const given = all.filter(([, value]) => value !== undefined);
@@ -123,7 +113,6 @@ export const chatVerb = defineVerb({
         process.stdout.write(shown(more));
       });
       await place.write('\n');
-      tellOf8Bits(report);
       if (!text) messages = [...asked.messages!, { role: 'assistant', content: report.text }];
     };
     const commands: Record<string, (name: string, value: string) => void | Promise<void>> = {
@@ -181,14 +170,21 @@ export const chatVerb = defineVerb({
   },
 });
 
-const NO_WEIGHTS = 'A model has no weights to change; a recipe has, also one of a base and one LoRA on it.';
+/** Tokens of a conversation, its last answer left out, for which the memory is said. */
+const PROMPT_TOKENS = 1536;
+
+/** @throws AmalgamError `Usage` for a model that has no weights to change */
+function steerable(target: RunTarget): Recipe {
+  const recipe = recipeOf(target);
+  if (recipe) return recipe;
+  throw usage('A model alone has no weights to change; a recipe has, and a model with a LoRA: base+adapter.');
+}
 
 /** @throws AmalgamError `RecipeInvalid`, and `Usage` for a model that has no weights to change */
 function steered(target: RunTarget, steering: Steering): RunTarget {
   const isSteered = Object.values(steering).some((values) => values && Object.keys(values).length > 0);
   if (!isSteered) return target;
-  if (!('recipe' in target)) throw usage(NO_WEIGHTS);
-  return { recipe: steeredRecipe(target.recipe, steering) };
+  return { recipe: steeredRecipe(steerable(target), steering) };
 }
 
 function numberOf(text: string): number {

@@ -54,7 +54,9 @@ export const evaluateVerb = defineVerb({
   },
 
   check({ subjects, options: { task, perToken, dataset }, given }) {
-    const odd = ['window', 'stride', 'per-token'].find((flag) => task.length > 0 && given.has(flag));
+    const odd = ['window', 'stride', 'per-token', 'weights'].find(
+      (flag) => task.length > 0 && given.has(flag),
+    );
     if (odd !== undefined) throw usage(`--${odd} is for perplexity; it does not go with --task.`);
     if (subjects.length > 1 && perToken) throw usage('--per-token is for one model.');
     if (dataset !== undefined && !DATASET.test(dataset)) {
@@ -127,7 +129,7 @@ function datasetOf(named: string, { rows, characters }: Command['options']): Dat
 
 /** Opens all in one engine and measures them side by side; prints a line of one model, of several a table. */
 async function evaluate({ subjects: names, options }: Command, place: Place): Promise<number> {
-  const { text, tokens, dataset: named, window, stride, perToken, engine } = options;
+  const { text, tokens, dataset: named, window, stride, perToken, weights, engine } = options;
   const dataset = named === undefined ? undefined : datasetOf(named, options);
   const writeReport = await reportWriter(options.report, place.workingFolder);
   const file = text === undefined ? { tokensFile: tokens! } : { textFile: text };
@@ -135,7 +137,8 @@ async function evaluate({ subjects: names, options }: Command, place: Place): Pr
   const { calls, targets } = await openTargets(names, place, options);
   const report = await withProgress(async (print) => {
     const input = local ?? (await readDataset(dataset!, calls, place, print));
-    return calls.evaluateMany({ targets, inputs: [input], window, stride, perToken, engine }, print);
+    const protocol = { window, stride, perToken, weights };
+    return calls.evaluateMany({ targets, inputs: [input], ...protocol, engine }, print);
   });
   if (names.length === 1) {
     const [outcome] = report.models[0]!.outcomes;

@@ -1,5 +1,5 @@
 import process from 'node:process';
-import { generateOptions, keptWeightsOption } from '../../evaluate/options';
+import { generateOptions } from '../../evaluate/options';
 import { printableText } from '../../formats/names';
 import { counted, formatBytes } from '../../formats/quantity';
 import { defineVerb, runOptions, usage } from '../arguments';
@@ -18,7 +18,6 @@ export const generateVerb = defineVerb({
       default: false,
     },
     ...generateOptions,
-    ...keptWeightsOption,
     ...runOptions,
   },
 

@@ -1,13 +1,12 @@
-import { resolve } from 'node:path';
 import { printableJson } from '../../formats/names';
 import { repositoriesRead } from '../../formats/recipe-models';
 import { defineVerb, placeOptions, strictOption } from '../arguments';
-import { isAccepted, openJob, readRecipe } from '../job';
+import { isAccepted, openJob, readSubject } from '../job';
 import { planText } from '../print';
 
 export const planVerb = defineVerb({
   name: 'plan',
-  subjects: ['recipe.yml'],
+  subjects: ['model'],
   about:
     'Reads headers only and says what a merge would do. Exit code 1 when the recipe does not fit the models; with --strict also when a key or parameter has no effect.',
   options: {
@@ -17,8 +16,7 @@ export const planVerb = defineVerb({
   },
 
   async run({ subjects: [named = ''], options }, place) {
-    const file = resolve(place.workingFolder, named);
-    const recipe = await readRecipe(file);
+    const { recipe, file } = await readSubject(named, place.workingFolder);
     const job = await openJob(recipe, file, place, options, repositoriesRead);
     const report = await job.calls.plan(job.recipe);
     await place.write(`${options.json ? printableJson(report) : planText(report, recipe.mergeMethod)}\n`);

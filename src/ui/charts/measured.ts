@@ -6,6 +6,7 @@
 import type { DeltaPreset, MergeMethod, ResolvedParameters } from '../../merge/method';
 import { type ContributorError, isPredicted, sampledError } from '../../merge/prediction/predicted-report';
 import type { ContributorReport, TensorReport } from '../../reports/job';
+import { methodName } from '../format/method-name';
 
 export interface Measured {
   value: number;
@@ -39,11 +40,11 @@ export interface MethodTraits extends RecipeTraits {
 
 /** Adds the consequences of the method to the traits of a recipe. */
 export function methodTraits(traits: RecipeTraits): MethodTraits {
-  const { compute, title } = traits.method;
+  const { compute } = traits.method;
   const preset = compute.kind === 'delta' ? compute.preset(traits.parameters) : undefined;
   return {
     ...traits,
-    title,
+    title: methodName(traits.method),
     preset,
     trims: preset !== undefined && preset.select !== 'all',
     draws: preset?.select === 'random' || preset?.select === 'rank',

@@ -162,6 +162,19 @@ it('a metric that a recipe does not have says why', () => {
   }
 });
 
+it.each([
+  ['nuslerp', 2, 'NuSLERP'],
+  ['model_stock', 2, 'Model Stock'],
+  ['model_stock', 3, null],
+  ['slerp', 1, null],
+])('%s of %i models: whether there is an effect of a model', (id, contributors, title) => {
+  const method = methods.find((m) => m.id === id)!;
+  const why = absenceOf(metricById('modelEffect'), { method, parameters: {}, contributors, hasBase: true });
+  if (title === null) expect(why).toBeNull();
+  else expect(why).toMatch(new RegExp(`^${title} merges at least 2 models: .*“Effect on the text”`));
+  expect(metrics.map(({ label }) => label)).toContain('Effect on the text');
+});
+
 it('each metric has the number that its row names', () => {
   const kept = { a: 40, b: 60 };
   const report: TensorReport = {

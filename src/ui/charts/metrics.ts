@@ -290,6 +290,10 @@ const ROWS = [
     meaning:
       'How much more probable this model makes the text written last in Try, in nats: exact, one tensor at a time merged without it.',
     per: 'contributor',
+    whyAbsent: ({ contributors, method: { models }, title }) =>
+      contributors > 1 && contributors <= models.min
+        ? `${title} merges at least ${models.min} models: there is no merge without one of them. “Effect on the text” shows them together.`
+        : null,
   },
   {
     id: 'cosine',

@@ -3,7 +3,7 @@ import { type ReactNode, useEffect, useMemo } from 'react';
 import type { Recipe } from '../../formats/recipe';
 import type { RunningProgress, RunTarget } from '../../reports/evaluate';
 import { type EffectReport, effectOf } from '../charts/measured';
-import { subjectsOf } from '../charts/metric-choice';
+import { absenceOf, subjectsOf } from '../charts/metric-choice';
 import { type Metric, metricById } from '../charts/metrics';
 import { LinkButton } from '../parts/Button';
 import { REST_MS, useDebounced } from '../parts/use-settled';
@@ -45,7 +45,8 @@ export function useTextEffects(metric: Metric, shown: readonly LayersRun[]): Tex
   const unasked = useStudioState((s) => s.plan.report !== null && goesUnasked(s.plan.report));
   const { recipe } = shown[0]!;
   const isListed = metric.per === 'tensor' || shown.every((run) => run.recipe.models);
-  const isWanted = isChosen && isListed;
+  const absent = shown.flatMap((run) => absenceOf(metric, run.traits) ?? [])[0];
+  const isWanted = isChosen && isListed && absent === undefined;
   const text = useMemo(() => (isWanted ? textOf(generation, recipe) : null), [isWanted, generation, recipe]);
   const known = effects.key === text?.key ? effects : noEffects;
   const lackOf = (run: LayersRun) =>
@@ -66,6 +67,7 @@ export function useTextEffects(metric: Metric, shown: readonly LayersRun[]): Tex
   );
   const because = (why: ReactNode): TextEffects => ({ runs, why, note: null });
   if (!isChosen) return because(null);
+  if (absent !== undefined) return because(absent);
   if (!isListed) return because('Only a recipe that lists its models can be merged without one of them.');
   if (text && !missing) {
     const strongest = metric.per === 'tensor' ? '' : ` ${strongestWords(shown[0]!, known)}`;
@@ -75,7 +77,10 @@ export function useTextEffects(metric: Metric, shown: readonly LayersRun[]): Tex
     const go = <LinkButton onClick={() => showTab(studio, 'try')}>Write one in Try</LinkButton>;
     return because(<>Effects are those on a text that a merge has written. {go}</>);
   }
-  if (failed) return because(`${failed.message} ${failed.hint}`);
+  if (failed) {
+    const of = metric.per === 'tensor' ? '' : 'The merge without a model cannot be run. ';
+    return because(`${of}${failed.message} ${failed.hint}`);
+  }
   if (known.status === 'measuring' || begins) return because('Running the text without each change…');
   if (busy !== null) return because(`${busy} The effects are measured after it.`);
   return because(

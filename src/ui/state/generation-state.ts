@@ -6,14 +6,18 @@ import type { GenerateReport, GenerationSettings, RunTarget } from '../../report
 import { defaultsOf } from '../../reports/option';
 import type { LossBlock } from '../../reports/paired-error';
 
+export type WritingSettings = Required<GenerationSettings>;
+
 export interface GenerationSlice {
-  settings: GenerationSettings;
+  settings: WritingSettings;
   /** The latest generated texts, one column per model. */
   columns: readonly GenerationColumn[];
   /** Settings of the latest texts; null before the first time. */
-  written: GenerationSettings | null;
+  written: WritingSettings | null;
   /** Texts follow the recipe when it changes. */
   follows: boolean;
+  /** Memory of the texts, of which it is: `memoryKey`. */
+  memory: { key: string; words: string } | null;
   /** Seconds that the latest change of a recipe took in the middle of a text. */
   turnSeconds: number | null;
   blind: BlindSlice;
@@ -90,6 +94,7 @@ export const initialGeneration: GenerationSlice = {
   written: null,
   follows: true,
   turnSeconds: null,
+  memory: null,
   blind: {
     ...{ open: false, prompts: null, pair: ['base', 'run now'], test: null, tests: [] },
     error: null,

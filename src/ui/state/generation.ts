@@ -2,10 +2,15 @@
 import { errorReport } from '../../errors';
 import { generateOptions } from '../../evaluate/options';
 import type { Recipe } from '../../formats/recipe';
-import type { GenerateReport, GenerationSettings, RunningProgress } from '../../reports/evaluate';
+import {
+  type GenerateReport,
+  type MemoryRequest,
+  memoryWords,
+  type RunningProgress,
+} from '../../reports/evaluate';
 import { optionsProblem } from '../../reports/option';
 import { type EvaluationRow, evaluationRows, targetKey } from './evaluation-rows';
-import type { BlindSlice, GenerationColumn, GenerationSlice } from './generation-state';
+import type { BlindSlice, GenerationColumn, GenerationSlice, WritingSettings } from './generation-state';
 import { beginJob, isAtWork, reportProgress } from './job';
 import { runningProgress } from './job-state';
 import { whyNotRun } from './measure';
@@ -15,7 +20,7 @@ import type { StudioState } from './studio-state';
 /** A merge that is ready after so many seconds follows the sliders by itself. */
 const FOLLOW_SECONDS = 5;
 
-export function editGenerationSettings(studio: Studio, change: Partial<GenerationSettings>): void {
+export function editGenerationSettings(studio: Studio, change: Partial<WritingSettings>): void {
   editSlice(studio, 'generation', ({ settings }) => ({ settings: { ...settings, ...change } }));
 }
 
@@ -28,6 +33,42 @@ export function whyNotWrite(state: StudioState): string | null {
   const { settings } = state.generation;
   if (settings.prompt.trim() === '') return 'Write a prompt first.';
   return optionsProblem(generateOptions, settings) ?? whyNotRun(state);
+}
+
+/** Tokens by which the length of a prompt is looked at, each character being one at most; and room for what a chat adds. */
+const PROMPT_STEP = 256;
+
+function memoryRequest(rows: readonly EvaluationRow[], { generation, engine }: StudioState): MemoryRequest {
+  const { prompt, chat, maxTokens, weights } = generation.settings;
+  const added = chat ? PROMPT_STEP : 1;
+  const promptTokens = Math.ceil((prompt.length + added) / PROMPT_STEP) * PROMPT_STEP;
+  const base = rows.find(({ id }) => id === 'base')?.target;
+  return {
+    targets: rows.map(({ target }) => target),
+    ...(base && rows.length > 1 && { against: base }),
+    ...{ promptTokens, maxTokens, weights, engine: engine.choice },
+  };
+}
+
+/** Of the texts of rows, what their memory depends on. */
+export function memoryKey(rows: readonly EvaluationRow[], state: StudioState): string {
+  const { targets, ...request } = memoryRequest(rows, state);
+  const structures = targets.map((target) => {
+    if ('model' in target) return target.model;
+    const { mergeMethod, outDtype, models = [] } = target.recipe;
+    return [mergeMethod, outDtype, models.map(({ model }) => model)];
+  });
+  return JSON.stringify([structures, request]);
+}
+
+/** Has it planned what the texts of rows take of memory. Never rejects. */
+export async function planMemory(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
+  const state = studio.store.getState();
+  const key = memoryKey(rows, state);
+  if (state.generation.memory?.key === key) return;
+  // a model that cannot be run says so when it is asked for a text
+  const words = await studio.worker.memoryOf(memoryRequest(rows, state)).then(memoryWords, () => '');
+  editSlice(studio, 'generation', () => ({ memory: { key, words } }));
 }
 
 /** Whether texts follow the recipe. */
@@ -125,7 +166,7 @@ async function steer(studio: Studio, id: string, target: { recipe: Recipe }): Pr
 async function fill(
   studio: Studio,
   rows: readonly EvaluationRow[],
-  settings: GenerationSettings,
+  settings: WritingSettings,
 ): Promise<void> {
   const { generation, engine } = studio.store.getState();
   const columns = columnsOf(rows, generation).map((column, i) =>

@@ -43,10 +43,11 @@ export async function measureCourse(studio: Studio): Promise<void> {
     editSlice(studio, 'generation', ({ course }) => ({ course: { ...course, ...change } }));
   const { of, key, points, text, recipe } = next;
   edit({ of, points, busy: true });
-  const { choice } = studio.store.getState().engine;
+  const { engine, generation } = studio.store.getState();
+  const { weights } = generation.written!;
   try {
     const stretches = partStretches(text, 'quick', 'tuning');
-    const blocks = await studio.worker.livePerplexity({ recipe, stretches, engine: choice });
+    const blocks = await studio.worker.livePerplexity({ recipe, stretches, weights, engine: engine.choice });
     const rest = new Map(points);
     rest.delete(text.id);
     const line = [...(points.get(text.id) ?? []), { key, blocks }].slice(-MOST);

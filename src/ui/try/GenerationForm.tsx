@@ -13,6 +13,8 @@ interface GenerationFormProps {
   /** Why it cannot be pressed, or null. */
   why: string | null;
   onBegin(): void;
+  /** Memory that it takes, in words; null where that is not known. */
+  memory?: string | null;
   /** Where the prompt is typed. */
   prompt: ReactNode;
   /** More that is chosen. */
@@ -20,7 +22,7 @@ interface GenerationFormProps {
 }
 
 /** The prompt, what has texts generated, and how they are. */
-export function GenerationForm({ begin, why, onBegin, prompt, children }: GenerationFormProps) {
+export function GenerationForm({ begin, why, onBegin, memory, prompt, children }: GenerationFormProps) {
   const studio = useStudio();
   const settings = useStudioState((s) => s.generation.settings);
   const isBlind = useStudioState((s) => s.generation.blind.open);
@@ -39,6 +41,11 @@ export function GenerationForm({ begin, why, onBegin, prompt, children }: Genera
           </Button>
         )}
       </div>
+      {memory === undefined ? null : (
+        <p className="small quiet memory-line" role="status">
+          {memory}
+        </p>
+      )}
       <div className="row wrap apart generate-settings">
         <Segmented<'text' | 'chat'>
           label="What the prompt is"

@@ -16,11 +16,14 @@ import {
   columnsOf,
   editGenerationSettings,
   follow,
+  memoryKey,
+  planMemory,
   setFollowing,
   whyNotWrite,
   write,
 } from '../state/generation';
 import type { GenerationColumn } from '../state/generation-state';
+import { whyNotRun } from '../state/measure';
 import { useStudio, useStudioState } from '../studio-context';
 import { GenerationForm } from './GenerationForm';
 
@@ -76,6 +79,20 @@ function useFollowing(rows: readonly EvaluationRow[]): void {
   }, [studio, rows, targets, settled, why, isFollowing, isCheap]);
 }
 
+/** Memory of the texts in words, planned anew while nothing is at work. */
+function useMemory(rows: readonly EvaluationRow[]): string | null {
+  const studio = useStudio();
+  const key = useStudioState((s) => memoryKey(rows, s));
+  const settled = useDebounced(key, REST_MS);
+  const memory = useStudioState((s) => s.generation.memory);
+  const isFree = useStudioState((s) => whyNotRun(s) === null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: of the rows only what the key says counts
+  useEffect(() => {
+    if (isFree && key === settled) void planMemory(studio, rows);
+  }, [studio, key, settled, isFree]);
+  return memory?.key === key ? memory.words : null;
+}
+
 const TOKEN_SECONDS = 0.1;
 
 interface CheckProps {
@@ -110,6 +127,7 @@ function OnePrompt({ rows, children }: { rows: readonly EvaluationRow[]; childre
   const why = useStudioState(whyNotWrite);
   const sample = useStudioState((s) => s.models.find((m) => m.ref === s.recipe.base)?.origin === 'sample');
   useFollowing(rows);
+  const memory = useMemory(rows);
   const start = () => void write(studio, rows);
   const type = (prompt: string) => editGenerationSettings(studio, { prompt });
   return (
@@ -118,6 +136,7 @@ function OnePrompt({ rows, children }: { rows: readonly EvaluationRow[]; childre
         begin="Generate"
         why={why}
         onBegin={start}
+        memory={memory}
         prompt={
           <div className="stack tight">
             <textarea

@@ -1,0 +1,83 @@
+/** Whoever stops a pass waits for a piece of work at most, and the next pass is as good as any. */
+import { expect, test } from 'vitest';
+import { type Backend, DISPATCH_WORK } from '../backend/backend';
+import { parseModelConfig } from '../formats/model-config';
+import { resolveArchitecture } from '../models/resolution';
+import { openRunner } from './runner';
+import type { WeightSource } from './weight-source';
+
+const CONFIG = {
+  ...{ architectures: ['LlamaForCausalLM'], model_type: 'llama', hidden_act: 'silu', rms_norm_eps: 1e-5 },
+  ...{ hidden_size: 512, intermediate_size: 1408, num_hidden_layers: 6, vocab_size: 512 },
+  ...{ num_attention_heads: 8, num_key_value_heads: 4, max_position_embeddings: 2048 },
+  ...{ rope_theta: 10000, tie_word_embeddings: true, torch_dtype: 'bfloat16' },
+};
+const ROWS = 300;
+
+function zeros(): WeightSource {
+  const [hidden, inner] = [CONFIG.hidden_size, CONFIG.intermediate_size];
+  const maps = {
+    ...{ 'self_attn.q_proj': [hidden, hidden], 'self_attn.k_proj': [hidden / 2, hidden] },
+    ...{ 'self_attn.v_proj': [hidden / 2, hidden], 'self_attn.o_proj': [hidden, hidden] },
+    ...{ 'mlp.gate_proj': [inner, hidden], 'mlp.up_proj': [inner, hidden], 'mlp.down_proj': [hidden, inner] },
+    ...{ input_layernorm: [hidden], post_attention_layernorm: [hidden] },
+  };
+  const ofLayers = Array.from({ length: CONFIG.num_hidden_layers }, (_, layer) =>
+    Object.entries(maps).map(([name, shape]) => [`model.layers.${layer}.${name}.weight`, shape] as const),
+  );
+  const outside = [
+    ['model.embed_tokens.weight', [CONFIG.vocab_size, hidden]],
+    ['model.norm.weight', [hidden]],
+  ] as const;
+  const shapes = [...outside, ...ofLayers.flat()];
+  return {
+    tensors: new Map(shapes.map(([name, shape]) => [name, { dtype: 'BF16' as const, shape }])),
+    read: async (_, begin, end) => new Uint8Array(end - begin),
+  };
+}
+
+export function stopCases(open: () => Promise<Backend>): void {
+  test('a pass that is stopped does at most one more piece of work, and the next pass is whole', async () => {
+    const engine = await open();
+    const stop = new AbortController();
+    let [piece, largest, late, pieces] = [0, 0, 0, 0];
+    const watched: Backend = Object.create(engine, {
+      run: {
+        value: (kernel: Parameters<Backend['run']>[0], dispatch: Parameters<Backend['run']>[1]) => {
+          const { rows, outputs, inputs4 } = dispatch.params as Record<string, number>;
+          const work = outputs === undefined || inputs4 === undefined ? 0 : 4 * rows! * outputs * inputs4;
+          piece += work;
+          largest = Math.max(largest, piece);
+          if (stop.signal.aborted) late += work;
+          engine.run(kernel, dispatch);
+        },
+      },
+      read: {
+        value: (ranges: Parameters<Backend['read']>[0]) => {
+          piece = 0;
+          pieces++;
+          return engine.read(ranges);
+        },
+      },
+    }) as Backend;
+    const architecture = resolveArchitecture(parseModelConfig(JSON.stringify(CONFIG), 'config.json'));
+    const runner = openRunner(watched, architecture, zeros(), { residentBytes: 2 ** 30 });
+    const ids = Array.from({ length: ROWS }, (_, i) => i);
+    const request = { sequences: [{ ids, from: 1 }], output: 'loss' } as const;
+    await runner.pass(request);
+    const whole = pieces;
+    expect(whole).toBeGreaterThan(5);
+    expect(largest).toBeLessThanOrEqual(2 * DISPATCH_WORK.software);
+    pieces = 0;
+    // from outside: it is heard where the pass lets others come
+    setTimeout(() => stop.abort(), 0);
+    await expect(runner.pass({ ...request, signal: stop.signal })).rejects.toMatchObject({
+      code: 'Canceled',
+    });
+    expect(late).toBe(0);
+    expect(pieces).toBeLessThan(whole / 2);
+    const { losses } = await runner.pass(request);
+    expect([...losses[0]!]).toEqual(Array(ROWS - 1).fill(expect.closeTo(Math.log(CONFIG.vocab_size), 5)));
+    runner.close();
+  });
+}
