@@ -2,7 +2,6 @@
 
 import { AmalgamError } from '../../errors';
 import { isWeightDtype, weightBytes } from '../../formats/dtype';
-import { LORA_NAMINGS, type LoraNaming } from '../../formats/lora-naming';
 import { peftConfigText, taskOf } from '../../formats/peft-config';
 import { parseModelRef } from '../../formats/recipe';
 import type { ModelTensor } from '../../inputs/model';
@@ -25,14 +24,12 @@ import {
   inMemory,
 } from './adapter-file';
 import { checkExtraction, checkMerged, type MergeCheck, requireChange } from './checks';
-import { transposed } from './factors';
 import {
   type ChangedTensors,
   changedTensors,
   type ExtractOptions,
   encoded,
   type FactorModule,
-  firstRanks,
   hasBias,
   matrixModules,
   peftName,
@@ -40,46 +37,12 @@ import {
 } from './lora-modules';
 import { ranksWithin } from './rank-choice';
 import type { ExtractLoraReport } from './report';
+import { factorEntries } from './write-adapter';
 
 // The tensors of an adapter under PEFT's key names (its `save_and_load.py`), from what changed and the ranks chosen.
 
 /** Of PEFT's keys. */
 export const PREFIX = 'base_model.model.';
-
-/** Both factors of every module with a rank above 0, in the order of a convention. */
-export function factorEntries(
-  modules: readonly (Pick<FactorModule, 'module' | 'kind' | 'factors'> & { kernel?: readonly number[] })[],
-  ranks: readonly number[],
-  { dtype, naming = LORA_NAMINGS.peft }: Pick<ExtractOptions, 'dtype'> & { naming?: LoraNaming },
-): AdapterEntry[] {
-  const most = Math.max(...ranks);
-  return modules.flatMap(({ module, kind, factors, kernel = [] }, i) => {
-    const own = ranks[i]!;
-    if (own === 0) return [];
-    const rank = naming.oneRank ? most : own;
-    const { a, b } = naming.factors(module, kind);
-    const { inputs, outputs } = factors;
-    const channels = kernel.reduce((rest, extent) => rest / extent, inputs);
-    const ones = kernel.map(() => 1);
-    return [
-      inMemory(a.name, dtype, a.transposed ? [inputs, rank] : [rank, channels, ...kernel], () => {
-        const rows = filledUp(firstRanks(factors, own), rank * inputs);
-        return encoded(a.transposed ? transposed(rows, inputs) : rows, dtype);
-      }),
-      inMemory(b.name, dtype, b.transposed ? [rank, outputs] : [outputs, rank, ...ones], () => {
-        const rows = filledUp(factors.b.subarray(0, own * outputs), rank * outputs);
-        return encoded(b.transposed ? rows : transposed(rows, outputs), dtype);
-      }),
-    ];
-  });
-}
-
-function filledUp(values: Float32Array, length: number): Float32Array {
-  if (values.length === length) return values;
-  const out = new Float32Array(length);
-  out.set(values);
-  return out;
-}
 
 /**
  * Whether the changes of biases can be carried as biases of lora_B: PEFT then wants one for every target, adds it to the

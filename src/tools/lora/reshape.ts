@@ -24,13 +24,13 @@ import { commitOutput } from '../../write/output-commit';
 import type { CompareProgress } from '../difference/report';
 import { adapterFile, copied } from './adapter-file';
 import { ADAPTER, adapterFolder } from './checks';
-import { factorEntries, moduleOf, PREFIX } from './extract-lora';
+import { moduleOf, PREFIX } from './extract-lora';
 import { type LoraPart, measured, readPart, requireFactors, svdOf, transposed } from './factors';
 import { factorsOf, isWanted, type LoraFactors } from './lora-modules';
 import { openLora } from './measure';
 import { rankOf, ranksWithin } from './rank-choice';
 import type { ExtractLoraReport, ReshapeLoraRequest } from './report';
-import { writeAdapter } from './write-adapter';
+import { factorEntries, writeAdapter } from './write-adapter';
 
 /** A module as it is going to be written. */
 interface Shaped {

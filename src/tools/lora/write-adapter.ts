@@ -1,10 +1,48 @@
 /** An adapter in memory written to its destination. */
+import { LORA_NAMINGS, type LoraNaming } from '../../formats/lora-naming';
 import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { Destination, WrittenShard } from '../../write/destination';
 import { writeWhole } from '../../write/output-commit';
 import { partWriter, ShardWriter } from '../../write/shard-writer';
-import { type AdapterFile, readEntry } from './adapter-file';
+import { type AdapterEntry, type AdapterFile, inMemory, readEntry } from './adapter-file';
+import { transposed } from './factors';
+import { type ExtractOptions, encoded, type FactorModule, firstRanks } from './lora-modules';
 import type { ExtractLoraReport } from './report';
+
+/** Both factors of every module with a rank above 0, in the order of a convention. */
+export function factorEntries(
+  modules: readonly (Pick<FactorModule, 'module' | 'kind' | 'factors'> & { kernel?: readonly number[] })[],
+  ranks: readonly number[],
+  { dtype, naming = LORA_NAMINGS.peft }: Pick<ExtractOptions, 'dtype'> & { naming?: LoraNaming },
+): AdapterEntry[] {
+  const most = Math.max(...ranks);
+  return modules.flatMap(({ module, kind, factors, kernel = [] }, i) => {
+    const own = ranks[i]!;
+    if (own === 0) return [];
+    const rank = naming.oneRank ? most : own;
+    const { a, b } = naming.factors(module, kind);
+    const { inputs, outputs } = factors;
+    const channels = kernel.reduce((rest, extent) => rest / extent, inputs);
+    const ones = kernel.map(() => 1);
+    return [
+      inMemory(a.name, dtype, a.transposed ? [inputs, rank] : [rank, channels, ...kernel], () => {
+        const rows = filledUp(firstRanks(factors, own), rank * inputs);
+        return encoded(a.transposed ? transposed(rows, inputs) : rows, dtype);
+      }),
+      inMemory(b.name, dtype, b.transposed ? [rank, outputs] : [outputs, rank, ...ones], () => {
+        const rows = filledUp(factors.b.subarray(0, own * outputs), rank * outputs);
+        return encoded(b.transposed ? rows : transposed(rows, outputs), dtype);
+      }),
+    ];
+  });
+}
+
+function filledUp(values: Float32Array, length: number): Float32Array {
+  if (values.length === length) return values;
+  const out = new Float32Array(length);
+  out.set(values);
+  return out;
+}
 
 /** Whole tensors are copied in pieces of this size. */
 const COPY_BYTES = 8 * 2 ** 20;
