@@ -381,7 +381,7 @@ function unknownKey(config: AdapterConfig, key: string): AmalgamError {
   return unsupported(
     config,
     `belongs to weights that hold “${displayName(key)}”, which is not a key of a PEFT adapter of its kind`,
-    'Adapters of image tools cannot be merged here. Look for a version in PEFT format.',
+    'Look for a version in PEFT format. A LoRA of an image model is opened as its one file, without a config.',
   );
 }
 

@@ -272,7 +272,7 @@ function compareIndex(
   );
 }
 
-/** Names of LoRA factors in the formats of image tools and of PEFT. */
+/** Names of LoRA factors, whoever wrote them. */
 const LORA_FACTOR = /(?:^|[._])lora_(?:up|down|[ABab])(?:\.|$)|\.lora\.(?:up|down)\.|:(?:up|down)$/;
 
 /** A file of factors alone is no model, whatever it is called. */
@@ -281,8 +281,8 @@ function refuseLoraFactors(path: string, tensors: ReadonlyMap<string, TensorRef>
   if (factor === undefined) return;
   throw new AmalgamError(
     'AdapterUnsupported',
-    `${path} holds LoRA factors (${factor}) without PEFT's adapter_config.json: an adapter for an image model, or in a form of another tool.`,
-    'Amalgam merges LoRA adapters of language models in the PEFT format: adapter_config.json with adapter_model.safetensors.',
+    `${path} holds LoRA factors (${factor}) without PEFT's adapter_config.json.`,
+    'LoRAs of language models are read in the PEFT format, adapter_config.json with adapter_model.safetensors; those of image models as one file, with no config beside it.',
   );
 }
 
