@@ -36,8 +36,12 @@ export async function loadFactorValues(
 export async function readF32(ref: TensorRef, read: ReadTensor): Promise<Float32Array<ArrayBuffer>> {
   const dtype = weightDtype(ref);
   const bytes = await read(ref, 0, ref.end - ref.begin);
-  const values = new Float32Array(ref.shape.reduce((x, y) => x * y, 1));
-  decodeToF32(bytes, dtype, values);
+  const count = ref.shape.reduce((x, y) => x * y, 1);
+  // what is derived comes as floats in memory of its own
+  const values = ref.derived
+    ? new Float32Array(bytes.buffer, bytes.byteOffset, count)
+    : new Float32Array(count);
+  if (!ref.derived) decodeToF32(bytes, dtype, values);
   // infinities and NaN make NaN of zero
   let zero = 0;
   for (let i = 0; i < values.length; i++) zero += 0 * values[i]!;

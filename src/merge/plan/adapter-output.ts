@@ -1,5 +1,6 @@
 /** What a merged adapter consists of beside its tensors: its modules, its base, its small files; and itself as an input. */
-import type { WeightDtype } from '../../formats/dtype';
+import { type Dtype, isWeightDtype, type WeightDtype, weightBytes } from '../../formats/dtype';
+import { decodeToF32, encodeFromF32 } from '../../formats/half';
 import { isCommit, isRepoId } from '../../formats/hub-id';
 import type { LoraNaming } from '../../formats/lora-naming';
 import { canonicalRef, formatModelRef, parseModelRef, type Recipe, type RepoRef } from '../../formats/recipe';
@@ -7,6 +8,9 @@ import type { AdapterModule } from '../../gguf/adapter-plan';
 import type { Adapter, AdapterUpdate } from '../../inputs/adapter';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import type { Problems } from '../../inputs/problems';
+import { derivedTensor } from '../../inputs/row-map';
+import { readF32 } from '../../inputs/stored-tensor';
+import type { TensorRef } from '../../inputs/tensor-view';
 import type { MergeMethod } from '../method';
 import { cardOf, withoutQuantization } from './extras';
 import type { Plan, TensorPlan } from './plan';
@@ -69,12 +73,26 @@ export function plannedAdapter(
   inputs: readonly Adapter[],
   path: string,
 ): Adapter {
-  const origins = new Map(tensors.map(({ name, models }) => [name, models[0]!.view.origin]));
+  const origins = new Map(
+    tensors.map(({ name, models, dtype }) => [name, asWritten(models[0]!.view.origin, dtype)]),
+  );
   const updates = modulesOf(tensors).map(({ module, kind, rank, a, b }): [string, AdapterUpdate] => [
     module,
     { kind, rank, scale: 1, a: origins.get(a.name)!, b: origins.get(b.name)! },
   ]);
   return { ...inputs[0]!, path, updates: new Map(updates), ignored: [], untargeted: [], madeOf: inputs };
+}
+
+/** What a reader of the file gets. */
+function asWritten(origin: TensorRef, dtype: Dtype): TensorRef {
+  if (dtype === 'F32' || !isWeightDtype(dtype)) return origin;
+  return derivedTensor(origin, origin.shape, [origin], async (read) => {
+    const values = await readF32(origin, read);
+    const bytes = new Uint8Array(values.length * weightBytes(dtype));
+    encodeFromF32(values, dtype, bytes);
+    decodeToF32(bytes, dtype, values);
+    return async (begin, end) => values.slice(begin, end);
+  });
 }
 
 /** adapter_config.json, the card and the recipe. */

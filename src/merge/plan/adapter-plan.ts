@@ -13,8 +13,6 @@ import {
   needsOneRank,
 } from '../../adapters/combine';
 import { type Combination, parametersOf } from '../../formats/adapter-combination';
-import { type Dtype, isWeightDtype, weightBytes } from '../../formats/dtype';
-import { decodeToF32, encodeFromF32 } from '../../formats/half';
 import { LORA_NAMINGS, type LoraNaming, loraNaming } from '../../formats/lora-naming';
 import type { Recipe } from '../../formats/recipe';
 import { type AdapterUpdate, noteIgnored } from '../../inputs/adapter';
@@ -342,8 +340,7 @@ function moduleTensors(
       const values = (await combined(read))[side];
       // the other side has been read, or is read from what it finds then
       if (side === 'b') ready = undefined;
-      const written = dtype === 'F32' ? values : roundedTo(dtype, values);
-      return async (begin, end) => written.slice(begin, end);
+      return async (begin, end) => values.slice(begin, end);
     });
     return {
       name,
@@ -363,14 +360,4 @@ function moduleTensors(
       madeOf: parts.map(({ ref }) => ref),
     };
   });
-}
-
-/** What a reader of the file gets. */
-function roundedTo(dtype: Dtype, values: Float32Array): Float32Array {
-  if (!isWeightDtype(dtype)) return values;
-  const bytes = new Uint8Array(values.length * weightBytes(dtype));
-  encodeFromF32(values, dtype, bytes);
-  const out = new Float32Array(values.length);
-  decodeToF32(bytes, dtype, out);
-  return out;
 }
