@@ -37,7 +37,7 @@ export async function ggufFilesOf(
     throw new AmalgamError(
       'NotFound',
       `${path} holds ${models.size} models in GGUF files: ${nameSome([...models.keys()])}.`,
-      'Give the file that is meant, alone: by its path in the command, by itself in the studio.',
+      'Give the file that is meant, alone: by its path, by itself in the studio, or as owner/name/file.gguf on the Hub.',
     );
   }
   return first?.toSorted((a, b) => (a.path < b.path ? -1 : 1));
