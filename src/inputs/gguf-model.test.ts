@@ -15,7 +15,7 @@ import type { Architecture } from '../models/architecture';
 import { GGUF_ARCHITECTURES } from '../models/gguf-architectures';
 import { resolveArchitecture } from '../models/resolution';
 import type { Checkpoint } from './checkpoint';
-import { memoryFolder, openerOf, recipeOf } from './memory-models.test.support';
+import { memoryFolder, openerOf, recipeOf, safetensors } from './memory-models.test.support';
 import { openModel } from './opened-model';
 import { readingRows } from './row-reader';
 import type { TensorRef } from './tensor-view';
@@ -171,6 +171,19 @@ describe('a folder', () => {
       }),
     );
     expect(extras.map(({ path }) => path)).not.toContain('tokenizer.json');
+  });
+
+  test('what it calls llama may be a mistral, which merges with a mistral in safetensors', async () => {
+    const folder = memoryFolder('m', { 'm.gguf': await written });
+    const mistral = memoryFolder('t', {
+      'config.json': { ...JSON.parse(text), model_type: 'mistral', sliding_window: null },
+      'model.safetensors': safetensors(
+        Object.fromEntries([...weights].map(([name, { shape }]) => [name, ['F32', shape]])),
+      ),
+    });
+    const { baseModel: _, ...recipe } = recipeOf(['m', 't'], { mergeMethod: 'linear' });
+    const { problems } = await makePlan(recipe, openerOf(folder, mistral), methodById);
+    expect(problems.filter(({ severity }) => severity === 'error')).toEqual([]);
   });
 
   test('Ollama names its files by their hash; others stay where they are', async () => {

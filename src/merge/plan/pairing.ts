@@ -8,6 +8,7 @@ import type { Model } from '../../inputs/model';
 import { layerCount } from '../../inputs/opened-model';
 import { nameSome, type Problems } from '../../inputs/problems';
 import { isTextTower } from '../../models/aliases';
+import { GGUF_ARCHITECTURES } from '../../models/gguf-architectures';
 import { hubCommit } from '../../sources/model-folder';
 
 /**
@@ -57,7 +58,8 @@ function compare(
   const both = (what: string, x: unknown, y: unknown) =>
     `${model.ref} has ${what} ${String(y)}, but ${reference.ref} has ${String(x)}.`;
   const differ = (x: unknown, y: unknown) => x !== undefined && y !== undefined && x !== y;
-  if (differ(a?.modelType, b?.modelType) && !isTextTower(b, a)) {
+  const isOther = differ(a?.modelType, b?.modelType) && !isOneInGguf(reference, model);
+  if (isOther && !isTextTower(b, a)) {
     return {
       code: 'ArchitectureMismatch',
       message: `${model.ref} is a ${b!.modelType} model, but ${reference.ref} is a ${a!.modelType} model.`,
@@ -74,6 +76,16 @@ function compare(
     };
   }
   return undefined;
+}
+
+/** A GGUF file calls several types by one name: what it says is llama may be a mistral. */
+function isOneInGguf(...pair: readonly Model[]): boolean {
+  const [one, other] = pair.map(({ checkpoint }) => GGUF_ARCHITECTURES[checkpoint.config?.modelType ?? '']);
+  return pair.some(isGguf) && one !== undefined && one.name === other?.name && one.experts === other.experts;
+}
+
+function isGguf({ checkpoint }: Model): boolean {
+  return !checkpoint.weightFiles.every((file) => file.path.endsWith('.safetensors'));
 }
 
 /** Configs that say otherwise what is computed: the output has the reference's, the weights come from both. */
@@ -98,12 +110,11 @@ function noteQuantization(models: readonly Model[], problems: Problems): void {
   const { path } = checkpoint;
   const { path: name } = parseModelRef(path).model;
   const full = fullPrecisionName(name);
-  // nobody trains on GGUF
-  const isTrainedOn = checkpoint.weightFiles.every((file) => file.path.endsWith('.safetensors'));
   problems.note(
     'Dequantized',
     `Weights of ${path} are stored as ${dequantized.join(' and ')}: each is read as the number that it stands for, and written as BF16 where the recipe has no out_dtype. What quantizing took from them stays lost.`,
-    isTrainedOn && models.some(({ adapter }) => adapter)
+    // nobody trains on GGUF
+    models.some((model) => model.adapter && !isGguf(model))
       ? 'No action needed: an adapter that was trained on these weights belongs on them.'
       : name.endsWith(full)
         ? 'No action needed. Choose an output dtype to have them in another.'
