@@ -81,10 +81,7 @@ function pieceRows(columns: number): number {
 
 /** Numbers with any contents, in memory that was used before where there is some. */
 function floats(count: number): Float32Array<ArrayBuffer> {
-  // what is longer than it has to be would be copied
-  return Math.log2(count) % 1 === 0
-    ? new Float32Array(spareArray(4 * count).buffer)
-    : new Float32Array(count);
+  return new Float32Array(spareArray(4 * count).buffer, 0, count);
 }
 
 /** Where each row of a group stands in the file. */
