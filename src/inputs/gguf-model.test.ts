@@ -193,6 +193,22 @@ describe('a folder', () => {
     expect(model.weightFiles.map(({ path }) => path)).toEqual([name]);
   });
 
+  test('of a repository the file alone is downloaded, and the card links to it', async () => {
+    const [repo, commit] = ['owner/name', '0123456789abcdef0123456789abcdef01234567'];
+    const bytes = await written;
+    const path = `${repo}/m.gguf@${commit}`;
+    const folder = memoryFolder(path, { 'm.gguf': bytes }, { kind: 'hub', repo, revision: 'main', commit });
+    const { baseModel: _, ...recipe } = recipeOf([path], { mergeMethod: 'passthrough' });
+    const { problems, extras, bytesToDownload } = await makePlan(recipe, openerOf(folder), methodById);
+    expect(problems.filter(({ severity }) => severity === 'error')).toEqual([]);
+    expect(bytesToDownload).toBe(bytes.length);
+    expect(extras.map((extra) => extra.path)).toEqual(
+      expect.arrayContaining(['config.json', 'tokenizer.json', 'tokenizer_config.json']),
+    );
+    const card = extras.find((extra) => extra.path === 'README.md')!.content;
+    expect('text' in card && card.text).toContain(`huggingface.co/${repo}/tree/${commit}`);
+  });
+
   test('what changes nothing is read over, and the end of a turn is an end', async () => {
     const more: [string, GgufValue][] = [
       ['llama.rope.scaling.type', { type: 'text', value: 'none' }],

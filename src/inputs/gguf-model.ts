@@ -232,5 +232,5 @@ function filesBeside(
 
 function madeFile(path: string, text: string): ModelFile {
   const bytes = new TextEncoder().encode(text);
-  return { path, byteLength: bytes.length, open: () => bufferSource(bytes, path) };
+  return { path, byteLength: bytes.length, isMade: true, open: () => bufferSource(bytes, path) };
 }
