@@ -8,7 +8,6 @@ import type { Model } from '../../inputs/model';
 import { layerCount } from '../../inputs/opened-model';
 import { nameSome, type Problems } from '../../inputs/problems';
 import { isTextTower } from '../../models/aliases';
-import { GGUF_ARCHITECTURES } from '../../models/gguf-architectures';
 import { hubCommit } from '../../sources/model-folder';
 
 /**
@@ -32,7 +31,7 @@ export async function unfitModels(
   }
   for (const model of models) {
     noteLineage(model, problems);
-    const fault = model === reference ? undefined : compare(reference, model, whole);
+    const fault = model === reference ? undefined : await compare(reference, model, whole);
     if (!fault) {
       if (model !== reference) await noteConfigs(reference, model, problems);
       continue;
@@ -48,18 +47,18 @@ export async function unfitModels(
   return unfit;
 }
 
-function compare(
+async function compare(
   reference: Model,
   model: Model,
   whole: boolean,
-): { code: string; message: string } | undefined {
+): Promise<{ code: string; message: string } | undefined> {
   const a = reference.checkpoint.config;
   const b = model.checkpoint.config;
   const both = (what: string, x: unknown, y: unknown) =>
     `${model.ref} has ${what} ${String(y)}, but ${reference.ref} has ${String(x)}.`;
   const differ = (x: unknown, y: unknown) => x !== undefined && y !== undefined && x !== y;
-  const isOther = differ(a?.modelType, b?.modelType) && !isOneInGguf(reference, model);
-  if (isOther && !isTextTower(b, a)) {
+  const isOther = differ(a?.modelType, b?.modelType) && !isTextTower(b, a);
+  if (isOther && !(await isOneInGguf(reference, model))) {
     return {
       code: 'ArchitectureMismatch',
       message: `${model.ref} is a ${b!.modelType} model, but ${reference.ref} is a ${a!.modelType} model.`,
@@ -79,9 +78,11 @@ function compare(
 }
 
 /** A GGUF file calls several types by one name: what it says is llama may be a mistral. */
-function isOneInGguf(...pair: readonly Model[]): boolean {
+async function isOneInGguf(...pair: readonly Model[]): Promise<boolean> {
+  if (!pair.some(isGguf)) return false;
+  const { GGUF_ARCHITECTURES } = await import('../../models/gguf-architectures');
   const [one, other] = pair.map(({ checkpoint }) => GGUF_ARCHITECTURES[checkpoint.config?.modelType ?? '']);
-  return pair.some(isGguf) && one !== undefined && one.name === other?.name && one.experts === other.experts;
+  return one !== undefined && one.name === other?.name && one.experts === other.experts;
 }
 
 function isGguf({ checkpoint }: Model): boolean {
