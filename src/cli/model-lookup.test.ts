@@ -39,6 +39,21 @@ test('a revision, an old single name and a plain file are left to the Hub', asyn
   ]);
 });
 
+test('a GGUF file is a model, by what it holds; one that is not there is not looked for on the Hub, but in a repository', async () => {
+  await writeFile(join(root, 'inner', 'sha256-0a'), 'GGUF…');
+  await writeFile(join(root, 'inner', 'other.gguf'), 'no such file');
+  const of = async (name: string) => (await lookUpModels([name], places))[0];
+  expect(await of('sha256-0a')).toEqual({ name: 'sha256-0a', folder: join(root, 'inner', 'sha256-0a') });
+  expect(await of('owner/name/m.gguf@v1')).toEqual({ name: 'owner/name/m.gguf@v1' });
+  const page = 'https://huggingface.co/owner/name/blob/main/m.gguf';
+  expect(await of(page)).toEqual({ name: page, id: 'owner/name/m.gguf@main' });
+  for (const name of ['m.gguf', 'models/m.gguf', 'other.gguf']) {
+    await expect(of(name)).rejects.toMatchObject({
+      ...{ code: 'NotFound', message: expect.stringContaining(`no GGUF file ${name}`) },
+    });
+  }
+});
+
 test('an address of the Hub is the model it leads to; a folder of that name comes before it', async () => {
   const of = (names: string[], hub?: string) => lookUpModels(names, places, undefined, hub);
   const page = 'https://huggingface.co/owner/name/tree/v1';

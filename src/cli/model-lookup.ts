@@ -4,7 +4,7 @@ import { homedir } from 'node:os';
 import { basename, isAbsolute, join, normalize, resolve, sep } from 'node:path';
 import process from 'node:process';
 import { AmalgamError } from '../errors';
-import { addressedId, isCommit, isRepoId } from '../formats/hub-id';
+import { addressedId, hubFile, isCommit, isRepoId } from '../formats/hub-id';
 import { displayName } from '../formats/names';
 import { parseShardIndex, SHARD_INDEX } from '../formats/shard-index';
 import type { ListedFile } from './folder-listing';
@@ -111,18 +111,20 @@ async function lookUp(
   for (const folder of candidates) {
     if ((await isFolder(folder)) || (await isModelFile(folder))) return { name, folder };
   }
-  if (/\.(?:gguf|safetensors)$/i.test(name)) {
+  const id = addressedId(name, hubUrl);
+  const plain = name.replace(/@.*$/, '');
+  if (id === undefined && hubFile(plain).file !== undefined) return { name };
+  if (id === undefined && /\.(?:gguf|safetensors)$/i.test(plain)) {
     throw new AmalgamError(
       'NotFound',
       `There is no file ${displayName(name)}; looked at ${candidates.map((path) => displayName(path)).join(' and ')}.`,
-      'Give the path of the file, from the recipe or from the working directory. Files on the Hub are downloaded first.',
+      'Give the path of the file, from the recipe or from the working directory; on the Hub a GGUF file is owner/name/file.gguf.',
     );
   }
-  const id = addressedId(name, hubUrl);
   const snapshot = cache === undefined ? undefined : await findInHubCache(id ?? name, cache);
   if (snapshot) return { name, folder: snapshot.folder, snapshot };
   if (id !== undefined) return { name, id };
-  if (isRepoId(name.replace(/@.*$/, ''))) return { name };
+  if (isRepoId(plain)) return { name };
   throw new AmalgamError(
     'NotFound',
     `There is no folder ${displayName(name)}; looked at ${candidates.map((path) => displayName(path)).join(' and ')}.`,

@@ -62,6 +62,8 @@ describe('parseHubId', () => {
     ['https://huggingface.co/owner/name/resolve/v2/model.safetensors', { id: 'owner/name', revision: 'v2' }],
     ['https://huggingface.co/owner/name/commit/0123abc', { id: 'owner/name', revision: '0123abc' }],
     ['https://huggingface.co/owner/name/discussions/4', { id: 'owner/name' }],
+    ['owner/name/m-Q4_K_M.gguf@v1', { id: 'owner/name/m-Q4_K_M.gguf', revision: 'v1' }],
+    ['https://huggingface.co/owner/name/blob/main/m.gguf', { id: 'owner/name/m.gguf', revision: 'main' }],
     ['https://huggingface.co/gpt2', { id: 'gpt2' }],
     ['https://huggingface.co/gpt2/tree/main', { id: 'gpt2', revision: 'main' }],
   ])('%s', (text, want) => {

@@ -9,6 +9,7 @@ const PUBLIC_HOSTS: readonly string[] = ['huggingface.co', 'www.huggingface.co',
 
 /** A repository on the Hub and, where the text named one, a branch, tag or commit. */
 export interface HubId {
+  /** `owner/name`, or a GGUF file of it: `owner/name/file.gguf`. */
   id: string;
   revision?: string;
 }
@@ -22,6 +23,12 @@ export function isRepoId(text: string): boolean {
   const parts = text.split('/');
   if (parts.length > 2) return false;
   return parts.every((part) => /^\w(?:[\w.-]{0,94}\w)?$/.test(part)) && !/--|\.\.|\.git$/.test(text);
+}
+
+/** The repository, and the GGUF file in it, that an id is of: such repositories hold one model many times. */
+export function hubFile(id: string): { repo: string; file?: string } {
+  const [, repo, file] = /^([^/]+\/[^/]+)\/([^/]+\.gguf)$/i.exec(id) ?? [];
+  return repo !== undefined && file !== undefined && isRepoId(repo) ? { repo, file } : { repo: id };
 }
 
 /** Suffixes of the names of quantized copies: GGUF, bitsandbytes, GPTQ, AWQ, MLX, compressed-tensors and the like. */
@@ -154,7 +161,7 @@ function knownHosts(hubUrl: string): string[] {
 function parsePlainId(text: string): HubId {
   const at = text.indexOf('@');
   const id = at < 0 ? text : text.slice(0, at);
-  if (!isRepoId(id)) throw notAnId(text, 'a model id looks like owner/name');
+  if (!isRepoId(hubFile(id).repo)) throw notAnId(text, 'a model id looks like owner/name');
   return at < 0 ? { id } : withRevision(id, text.slice(at + 1), text);
 }
 
@@ -182,7 +189,9 @@ function parseAddress(address: string, text: string, hubUrl: string): HubId & { 
   const revision = rest.slice(0, revisionLength).join('/');
   if (verb === undefined || verb === 'discussions' || !verbs.includes(verb) || revision === '') return { id };
   const inside = verb === 'tree' ? rest.slice(revisionLength) : rest.slice(revisionLength, -1);
-  const found = withRevision(id, decode(revision, text), text);
+  const file = verb === 'tree' ? undefined : hubFile(`${id}/${rest.slice(revisionLength).join('/')}`).file;
+  const named = file === undefined ? id : `${id}/${file}`;
+  const found = withRevision(named, decode(revision, text), text);
   return inside.length === 0 || verb.startsWith('commit') ? found : { ...found, inside: inside.join('/') };
 }
 

@@ -1,5 +1,5 @@
 /** The README.md of an output: front matter the Hub reads, and a page that shows foreign names as text only. */
-import { DEFAULT_HUB_URL, isRepoId, isRevision } from './hub-id';
+import { DEFAULT_HUB_URL, hubFile, isRepoId, isRevision } from './hub-id';
 import { displayName } from './names';
 import { parseModelRef, type RepoRef } from './recipe';
 import { yamlText } from './yaml-text';
@@ -30,7 +30,8 @@ export function modelCard(fields: ModelCardFields): string {
   const references = [...(base === undefined ? [] : [base]), ...fields.models];
   const repositories = [...new Set(references.flatMap(repos).map(({ path }) => path))];
   // the Hub validates these names, and takes one of a local folder for a stranger's model
-  const bases = repositories.filter((path) => fields.hubIds.has(path) && isRepoId(path));
+  const onHub = repositories.filter((path) => fields.hubIds.has(path)).map((path) => hubFile(path).repo);
+  const bases = [...new Set(onHub)].filter(isRepoId);
   const front = yamlText({
     ...(bases.length > 0 ? { base_model: bases, base_model_relation: 'merge' } : {}),
     library_name: library,
@@ -70,10 +71,11 @@ function reference(text: string, hubIds: ReadonlySet<string>): string {
   return repos(text)
     .map(({ path, revision }) => {
       const label = nameCode(revision === undefined ? path : `${path}@${revision}`);
-      if (!hubIds.has(path) || !isRepoId(path)) return label;
+      const { repo } = hubFile(path);
+      if (!hubIds.has(path) || !isRepoId(repo)) return label;
       const tree =
         revision !== undefined && isRevision(revision) ? `/tree/${encodeURIComponent(revision)}` : '';
-      return link(label, `${DEFAULT_HUB_URL}/${path}${tree}`);
+      return link(label, `${DEFAULT_HUB_URL}/${repo}${tree}`);
     })
     .join(' with adapter ');
 }

@@ -24,7 +24,8 @@ describe.runIf(hasLlama)('as llama.cpp', () => {
       blocks,
       BLOCKS * elements,
     );
-    const here = decodeBlocks(id, blocks);
+    const here = new Float32Array(BLOCKS * elements);
+    decodeBlocks(id, blocks, here, 0);
     expect(here.length).toBe(expected.length);
     const far = here.findIndex((value, i) => !Object.is(value, expected[i]));
     expect([far, here[far], expected[far]]).toEqual([-1, undefined, undefined]);

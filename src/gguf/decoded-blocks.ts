@@ -166,18 +166,17 @@ const DECODERS: Readonly<Record<string, DecodeBlock>> = {
 };
 
 /**
- * The elements of whole blocks.
+ * Writes the elements of whole blocks.
  * @param type ggml's number of it, one of `READ_TYPES`
+ * @param at where the first one comes
  */
-export function decodeBlocks(type: number, bytes: Uint8Array): Float32Array<ArrayBuffer> {
+export function decodeBlocks(type: number, bytes: Uint8Array, out: Float32Array, at: number): void {
   const { name, elements, bytes: blockBytes } = READ_TYPES.get(type)!;
   const blocks = bytes.byteLength / blockBytes;
-  const out = new Float32Array(blocks * elements);
   if (elements === 1) {
-    decodeToF32(bytes, name as 'F32' | 'F16' | 'BF16', out);
-    return out;
+    decodeToF32(bytes, name as 'F32' | 'F16' | 'BF16', out.subarray(at, at + blocks));
+    return;
   }
   const decode = DECODERS[name]!;
-  for (let block = 0; block < blocks; block++) decode(bytes, block * blockBytes, out, block * elements);
-  return out;
+  for (let block = 0; block < blocks; block++) decode(bytes, block * blockBytes, out, at + block * elements);
 }

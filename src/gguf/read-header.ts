@@ -199,7 +199,7 @@ function openCursor(bytes: Uint8Array, refuse: (what: string) => AmalgamError) {
       const read = scalar(u32(), key);
       const count = size();
       entries += count;
-      if (entries > MAX_ENTRIES) throw refuse(`lists ${count} values under ${displayName(key)}`);
+      if (entries > MAX_ENTRIES) throw refuse(`lists ${counted(count, 'value')} under ${displayName(key)}`);
       // every value takes a byte at least
       if (place + count > bytes.length) throw new MoreBytes();
       return Array.from({ length: count }, read);

@@ -37,7 +37,7 @@ export function openModels(hub: () => Hub): OpenModels {
   const addHub = async (id: string, revision?: string): Promise<ModelInfo> => {
     const { openHubModel } = await import('../sources/hub');
     const folder = await openHubModel(hub(), id, revision);
-    return add(folder, `${folder.origin.repo}@${folder.origin.commit}`, folder.license);
+    return add(folder, `${folder.path}@${folder.origin.commit}`, folder.license);
   };
   return {
     texts: calibrationTexts(),

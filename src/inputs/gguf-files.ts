@@ -1,5 +1,6 @@
 /** The GGUF files that a folder holds in place of safetensors. */
 import { AmalgamError } from '../errors';
+import { counted } from '../formats/quantity';
 import { SHARD_INDEX } from '../formats/shard-index';
 import { throwIfCanceled } from '../sources/cancellation';
 import type { ModelFile, ModelFolder } from '../sources/model-folder';
@@ -36,8 +37,8 @@ export async function ggufFilesOf(
   if (models.size > 1) {
     throw new AmalgamError(
       'NotFound',
-      `${path} holds ${models.size} models in GGUF files: ${nameSome([...models.keys()])}.`,
-      'Give the file that is meant, alone: by its path in the command, by itself in the studio.',
+      `${path} holds ${counted(models.size, 'model')} in GGUF files: ${nameSome([...models.keys()])}.`,
+      'Give the file that is meant, alone: by its path, by itself in the studio, or as owner/name/file.gguf on the Hub.',
     );
   }
   return first?.toSorted((a, b) => (a.path < b.path ? -1 : 1));

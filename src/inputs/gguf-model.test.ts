@@ -15,7 +15,7 @@ import type { Architecture } from '../models/architecture';
 import { GGUF_ARCHITECTURES } from '../models/gguf-architectures';
 import { resolveArchitecture } from '../models/resolution';
 import type { Checkpoint } from './checkpoint';
-import { memoryFolder, openerOf, recipeOf } from './memory-models.test.support';
+import { memoryFolder, openerOf, recipeOf, safetensors } from './memory-models.test.support';
 import { openModel } from './opened-model';
 import { readingRows } from './row-reader';
 import type { TensorRef } from './tensor-view';
@@ -173,11 +173,40 @@ describe('a folder', () => {
     expect(extras.map(({ path }) => path)).not.toContain('tokenizer.json');
   });
 
+  test('what it calls llama may be a mistral, which merges with a mistral in safetensors', async () => {
+    const folder = memoryFolder('m', { 'm.gguf': await written });
+    const mistral = memoryFolder('t', {
+      'config.json': { ...JSON.parse(text), model_type: 'mistral', sliding_window: null },
+      'model.safetensors': safetensors(
+        Object.fromEntries([...weights].map(([name, { shape }]) => [name, ['F32', shape]])),
+      ),
+    });
+    const { baseModel: _, ...recipe } = recipeOf(['m', 't'], { mergeMethod: 'linear' });
+    const { problems } = await makePlan(recipe, openerOf(folder, mistral), methodById);
+    expect(problems.filter(({ severity }) => severity === 'error')).toEqual([]);
+  });
+
   test('Ollama names its files by their hash; others stay where they are', async () => {
     const bytes = await written;
     const name = `sha256-${'0a'.repeat(32)}`;
     const { model } = await openAll({ [name]: bytes, LICENSE: 'text', 'mmproj-m.gguf': 'x' });
     expect(model.weightFiles.map(({ path }) => path)).toEqual([name]);
+  });
+
+  test('of a repository the file alone is downloaded, and the card links to it', async () => {
+    const [repo, commit] = ['owner/name', '0123456789abcdef0123456789abcdef01234567'];
+    const bytes = await written;
+    const path = `${repo}/m.gguf@${commit}`;
+    const folder = memoryFolder(path, { 'm.gguf': bytes }, { kind: 'hub', repo, revision: 'main', commit });
+    const { baseModel: _, ...recipe } = recipeOf([path], { mergeMethod: 'passthrough' });
+    const { problems, extras, bytesToDownload } = await makePlan(recipe, openerOf(folder), methodById);
+    expect(problems.filter(({ severity }) => severity === 'error')).toEqual([]);
+    expect(bytesToDownload).toBe(bytes.length);
+    expect(extras.map((extra) => extra.path)).toEqual(
+      expect.arrayContaining(['config.json', 'tokenizer.json', 'tokenizer_config.json']),
+    );
+    const card = extras.find((extra) => extra.path === 'README.md')!.content;
+    expect('text' in card && card.text).toContain(`huggingface.co/${repo}/tree/${commit}`);
   });
 
   test('what changes nothing is read over, and the end of a turn is an end', async () => {

@@ -7,6 +7,7 @@ import { type Dtype, isWeightDtype, type WeightDtype } from '../formats/dtype';
 import { decodeToF32 } from '../formats/half';
 import type { ModelConfig } from '../formats/model-config';
 import { displayName } from '../formats/names';
+import { counted } from '../formats/quantity';
 import { FILE_TYPE_NAMES, READ_TYPES } from '../gguf/block-types';
 import { rowsInFile } from '../gguf/gguf-plan';
 import { FACTORS, ggufConfig, type ReadConfig, type StoredModel } from '../gguf/read-config';
@@ -71,12 +72,12 @@ async function joined(
   signal?: AbortSignal,
 ): Promise<{ model: StoredModel; fileOf: Map<StoredBlocks, ModelFile> }> {
   const { metadata } = headers[0]!;
-  const count = metadata.get('split.count') ?? 1;
+  const count = Number(metadata.get('split.count') ?? 1);
   const isInOrder = headers.every(({ metadata: own }, i) => (own.get('split.no') ?? 0) === i);
   if (count !== files.length && !(count === 0 && files.length === 1)) {
     throw new AmalgamError(
       'NotFound',
-      `${displayName(fileName)} is one of ${count} files of a model, and ${files.length} of them are there.`,
+      `${displayName(fileName)} is one of ${counted(count, 'file')} of a model, and ${files.length} of them are there.`,
       'Put all of them into one folder, and open that.',
     );
   }
@@ -232,5 +233,5 @@ function filesBeside(
 
 function madeFile(path: string, text: string): ModelFile {
   const bytes = new TextEncoder().encode(text);
-  return { path, byteLength: bytes.length, open: () => bufferSource(bytes, path) };
+  return { path, byteLength: bytes.length, isMade: true, open: () => bufferSource(bytes, path) };
 }

@@ -99,8 +99,10 @@ export function readingRows(stored: ReadTensor): ReadTensor {
     elements.catch(() => opened.delete(from));
     const first = Math.floor(begin / 4);
     const { buffer, byteOffset, byteLength } = await (await elements)(first, Math.ceil(end / 4));
-    const isOwn = byteOffset === 0 && byteLength === buffer.byteLength && byteLength === end - begin;
-    if (isOwn) return new Uint8Array(buffer as ArrayBuffer);
+    // a quantized weight is decoded anew each time
+    const isOwn = from.quantized !== undefined || byteLength === buffer.byteLength;
+    if (isOwn && byteOffset === 0 && byteLength === end - begin)
+      return new Uint8Array(buffer as ArrayBuffer, 0, byteLength);
     return new Uint8Array(buffer, byteOffset, byteLength).slice(begin - 4 * first, end - 4 * first);
   };
 

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -113,6 +115,27 @@ describe('opening a model', () => {
       );
     }
     expect(server.requests.some((r) => r.path.includes('/resolve/') || r.server === 'cdn')).toBe(false);
+  });
+
+  test('of a repository with a model in many types one file is opened', async () => {
+    const files = await mkdtemp(join(tmpdir(), 'amalgam-hub-'));
+    const parts = ['a-Q8_0-00001-of-00002.gguf', 'a-Q8_0-00002-of-00002.gguf'];
+    const names = ['README.md', 'a-Q4_0.gguf', ...parts, 'config.json'];
+    for (const name of names) await writeFile(join(files, name), name);
+    const own = await startFakeHub({ models: [{ id: 'amalgam/types', files, downloads: 1 }] });
+    const open = (id: string) => openHubModel(hub({ url: own.url }), id);
+    try {
+      const whole = await open('amalgam/types/a-Q4_0.gguf');
+      expect(whole.path).toBe('amalgam/types/a-Q4_0.gguf');
+      expect(whole.origin.repo).toBe('amalgam/types');
+      const paths = (of: typeof whole) => of.files.map(({ path }) => path).sort();
+      expect(paths(whole)).toEqual(['README.md', 'a-Q4_0.gguf', 'config.json']);
+      expect(paths(await open(`amalgam/types/${parts[1]}`))).toEqual(['README.md', ...parts, 'config.json']);
+      await expect(open('amalgam/types/b.gguf')).rejects.toMatchObject({ code: 'NotFound' });
+    } finally {
+      await own.close();
+      await rm(files, { recursive: true });
+    }
   });
 
   test('follows the pages of a long listing', async () => {

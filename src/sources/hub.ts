@@ -1,6 +1,8 @@
 import { datasetInfo, listModels, modelInfo } from '@huggingface/hub';
 import * as v from 'valibot';
-import { type HubId, parseDatasetId, parseHubId } from '../formats/hub-id';
+import { AmalgamError } from '../errors';
+import { type HubId, hubFile, parseDatasetId, parseHubId } from '../formats/hub-id';
+import { displayName } from '../formats/names';
 import type { HubHit, HubQuery } from '../reports/models';
 import type { RequestSubject } from './http-error';
 import { type HubRepo, listRepo, repoInfo } from './hub-file';
@@ -90,12 +92,28 @@ export async function openHubModel(
   signal?: AbortSignal,
 ): Promise<HubModel> {
   const asked = parseHubId(revision === undefined ? id : `${id}@${revision}`, hub.url);
-  const { id: repo, commit, ...rest } = await openRepo(hub, 'model', asked, signal);
+  const { file, ...named } = hubFile(asked.id);
+  const opened = await openRepo(hub, 'model', { ...asked, id: named.repo }, signal);
+  const { id: repo, commit, files, ...rest } = opened;
   return {
-    path: asked.id,
+    path: file === undefined ? repo : `${repo}/${file}`,
     origin: { kind: 'hub', repo, revision: asked.revision ?? 'main', commit },
+    files: file === undefined ? files : aroundFile(files, file, repo),
     ...rest,
   };
+}
+
+/** A GGUF file with its other parts, and what lies beside it but for other GGUF files. @throws NotFound where it is not there */
+function aroundFile(files: readonly ModelFile[], file: string, repo: string): ModelFile[] {
+  if (!files.some(({ path }) => path === file)) {
+    throw new AmalgamError(
+      'NotFound',
+      `${repo} has no file ${displayName(file)} at its top.`,
+      'Choose one of the files that its page lists.',
+    );
+  }
+  const model = (path: string) => path.replace(/(?:-\d{5}-of-\d{5})?\.gguf$/i, '');
+  return files.filter(({ path }) => !/\.gguf$/i.test(path) || model(path) === model(file));
 }
 
 /**

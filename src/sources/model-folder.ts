@@ -39,6 +39,8 @@ export interface ModelFile {
   readonly claimedSha256?: string;
   /** git blob sha1 of a small Hub file that is not in LFS. */
   readonly gitSha1?: string;
+  /** It was made of another file, and needs no download. */
+  readonly isMade?: true;
   /** A source for the file at the origin. Opening costs nothing; reading does. */
   open(): ByteSource;
 }

@@ -4,6 +4,7 @@
  */
 import { READ_TYPES } from '../../gguf/block-types';
 import { decodeBlocks } from '../../gguf/decoded-blocks';
+import { giveBack, spareArray } from '../../sources/spare-arrays';
 import type { ReadTensor, TensorRef } from '../tensor-view';
 import { byRows, type QuantizedFormat } from './format';
 
@@ -36,34 +37,52 @@ export const gguf: QuantizedFormat = {
       const first = Math.floor(row / group) * half;
       return { part: Math.floor(at / half), row: first + (at % half) };
     };
-    const decoded = async (part: number, first: number, end: number) => {
-      const values = await fileRows(from[part]!, types[part]!, columns, first, end, read);
-      if (plus !== 0) for (let i = 0; i < values.length; i++) values[i]! -= plus;
-      return values;
+    /** Rows [first, end) of a part, one after the other from `at` of `out` on. */
+    const decode = async (part: number, first: number, end: number, out: Float32Array, at = 0) => {
+      await fileRows(from[part]!, types[part]!, columns, first, end, read, out, at);
+      const last = at + (end - first) * columns;
+      if (plus !== 0) for (let i = at; i < last; i++) out[i]! -= plus;
     };
-    if (turned) return turnedGroups({ columns, group, half, places }, from.length, decoded);
+    if (turned) return turnedGroups({ columns, group, half, places }, from.length, decode);
     return byRows(columns, async (first, end) => {
-      if (group === 1) return decoded(0, first, end);
-      const out = new Float32Array((end - first) * columns);
+      const out = floats((end - first) * columns);
+      if (group === 1) {
+        await decode(0, first, end, out);
+        return out;
+      }
       const wanted = Array.from({ length: end - first }, (_, i) => ({ ...fileRow(first + i), to: i }));
       wanted.sort((a, b) => a.part - b.part || a.row - b.row);
+      const piece = new Float32Array(Math.min(wanted.length + GAP_ROWS, pieceRows(columns)) * columns);
       for (let at = 0; at < wanted.length; ) {
         const { part, row: begin } = wanted[at]!;
         let last = at;
         while (last + 1 < wanted.length && wanted[last + 1]!.part === part) {
-          if (wanted[last + 1]!.row - wanted[last]!.row > GAP_ROWS) break;
+          const next = wanted[last + 1]!.row;
+          if (next - wanted[last]!.row > GAP_ROWS || (next + 1 - begin) * columns > piece.length) break;
           last++;
         }
-        const values = await decoded(part, begin, wanted[last]!.row + 1);
+        await decode(part, begin, wanted[last]!.row + 1, piece);
         for (; at <= last; at++) {
           const from = (wanted[at]!.row - begin) * columns;
-          out.set(values.subarray(from, from + columns), wanted[at]!.to * columns);
+          out.set(piece.subarray(from, from + columns), wanted[at]!.to * columns);
         }
       }
       return out;
     });
   },
 };
+
+/** Elements that are decoded at once, about. */
+const PIECE = 2 ** 18;
+
+function pieceRows(columns: number): number {
+  return Math.max(GAP_ROWS, Math.ceil(PIECE / columns));
+}
+
+/** Numbers with any contents, in memory that was used before where there is some. */
+function floats(count: number): Float32Array<ArrayBuffer> {
+  return new Float32Array(spareArray(4 * count).buffer, 0, count);
+}
 
 /** Where each row of a group stands in the file. */
 function placesOf(group: number, order: readonly number[] | undefined): Int32Array {
@@ -72,7 +91,7 @@ function placesOf(group: number, order: readonly number[] | undefined): Int32Arr
   return places;
 }
 
-/** Rows [first, end) of a tensor as the file has them. */
+/** Decodes rows [first, end) of a tensor as the file has them, to `out` from `at` on. */
 async function fileRows(
   ref: TensorRef,
   type: number,
@@ -80,17 +99,24 @@ async function fileRows(
   first: number,
   end: number,
   read: ReadTensor,
-): Promise<Float32Array> {
+  out: Float32Array,
+  at: number,
+): Promise<void> {
   const { elements, bytes } = READ_TYPES.get(type)!;
   const rowBytes = (columns / elements) * bytes;
-  return decodeBlocks(type, await read(ref, first * rowBytes, end * rowBytes));
+  const step = pieceRows(columns);
+  for (let row = first; row < end; row += step) {
+    const stored = await read(ref, row * rowBytes, Math.min(row + step, end) * rowBytes);
+    decodeBlocks(type, stored, out, at + (row - first) * columns);
+    giveBack(stored.buffer);
+  }
 }
 
 /** Groups of [columns, rows], one after the other: a column of the file is what is read. */
 function turnedGroups(
   { columns, group, half, places }: { columns: number; group: number; half: number; places: Int32Array },
   parts: number,
-  decoded: (part: number, first: number, end: number) => Promise<Float32Array>,
+  decode: (part: number, first: number, end: number, out: Float32Array) => Promise<void>,
 ) {
   const size = group * columns;
   let kept: { index: number; values: Float32Array } | undefined;
@@ -98,7 +124,11 @@ function turnedGroups(
     if (kept?.index === index) return kept.values;
     const values = new Float32Array(size);
     const all = await Promise.all(
-      Array.from({ length: parts }, (_, part) => decoded(part, index * half, (index + 1) * half)),
+      Array.from({ length: parts }, async (_, part) => {
+        const out = new Float32Array(half * columns);
+        await decode(part, index * half, (index + 1) * half, out);
+        return out;
+      }),
     );
     for (let row = 0; row < group; row++) {
       const at = places[row]!;

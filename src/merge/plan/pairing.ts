@@ -31,7 +31,7 @@ export async function unfitModels(
   }
   for (const model of models) {
     noteLineage(model, problems);
-    const fault = model === reference ? undefined : compare(reference, model, whole);
+    const fault = model === reference ? undefined : await compare(reference, model, whole);
     if (!fault) {
       if (model !== reference) await noteConfigs(reference, model, problems);
       continue;
@@ -47,17 +47,18 @@ export async function unfitModels(
   return unfit;
 }
 
-function compare(
+async function compare(
   reference: Model,
   model: Model,
   whole: boolean,
-): { code: string; message: string } | undefined {
+): Promise<{ code: string; message: string } | undefined> {
   const a = reference.checkpoint.config;
   const b = model.checkpoint.config;
   const both = (what: string, x: unknown, y: unknown) =>
     `${model.ref} has ${what} ${String(y)}, but ${reference.ref} has ${String(x)}.`;
   const differ = (x: unknown, y: unknown) => x !== undefined && y !== undefined && x !== y;
-  if (differ(a?.modelType, b?.modelType) && !isTextTower(b, a)) {
+  const isOther = differ(a?.modelType, b?.modelType) && !isTextTower(b, a);
+  if (isOther && !(await isOneInGguf(reference, model))) {
     return {
       code: 'ArchitectureMismatch',
       message: `${model.ref} is a ${b!.modelType} model, but ${reference.ref} is a ${a!.modelType} model.`,
@@ -74,6 +75,18 @@ function compare(
     };
   }
   return undefined;
+}
+
+/** A GGUF file calls several types by one name: what it says is llama may be a mistral. */
+async function isOneInGguf(...pair: readonly Model[]): Promise<boolean> {
+  if (!pair.some(isGguf)) return false;
+  const { GGUF_ARCHITECTURES } = await import('../../models/gguf-architectures');
+  const [one, other] = pair.map(({ checkpoint }) => GGUF_ARCHITECTURES[checkpoint.config?.modelType ?? '']);
+  return one !== undefined && one.name === other?.name && one.experts === other.experts;
+}
+
+function isGguf({ checkpoint }: Model): boolean {
+  return !checkpoint.weightFiles.every((file) => file.path.endsWith('.safetensors'));
 }
 
 /** Configs that say otherwise what is computed: the output has the reference's, the weights come from both. */
@@ -98,12 +111,11 @@ function noteQuantization(models: readonly Model[], problems: Problems): void {
   const { path } = checkpoint;
   const { path: name } = parseModelRef(path).model;
   const full = fullPrecisionName(name);
-  // nobody trains on GGUF
-  const isTrainedOn = checkpoint.weightFiles.every((file) => file.path.endsWith('.safetensors'));
   problems.note(
     'Dequantized',
     `Weights of ${path} are stored as ${dequantized.join(' and ')}: each is read as the number that it stands for, and written as BF16 where the recipe has no out_dtype. What quantizing took from them stays lost.`,
-    isTrainedOn && models.some(({ adapter }) => adapter)
+    // nobody trains on GGUF
+    models.some((model) => model.adapter && !isGguf(model))
       ? 'No action needed: an adapter that was trained on these weights belongs on them.'
       : name.endsWith(full)
         ? 'No action needed. Choose an output dtype to have them in another.'

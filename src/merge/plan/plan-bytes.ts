@@ -66,7 +66,7 @@ export function bytesToDownload(
 ): number {
   const wanted = new Map<string, number>();
   for (const [folder, file] of files) {
-    if (folder.origin.kind !== 'hub') continue;
+    if (folder.origin.kind !== 'hub' || file.isMade) continue;
     const here = file.sha256 === undefined ? 0 : (cached.get(file.sha256) ?? 0);
     wanted.set(file.sha256 ?? `${folder.path}/${file.path}`, Math.max(0, file.byteLength - here));
   }

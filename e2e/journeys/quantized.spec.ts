@@ -1,0 +1,174 @@
+/** A model that somebody has in fewer bits, from Ollama, llama.cpp or MLX, with a LoRA on it: merged, run, saved in full precision. */
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import type { Page } from '@playwright/test';
+import { readSafetensors } from './merged-folder';
+import { amalgam, counting, expect, fetchMerged, merge, openSample, show, test } from './studio';
+
+const samples = join(import.meta.dirname, '../../public/samples');
+const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-'));
+test.afterAll(() => rmSync(scratch, { recursive: true }));
+
+/** The base of the sample in fewer bits. */
+async function quantized(): Promise<string> {
+  const out = join(scratch, 'base');
+  const { code, stderr } = await amalgam([
+    ...['convert', 'public/samples/base', '--gguf', 'Q4_K_M', '--gguf-only', '--out', out],
+  ]);
+  expect(code, stderr).toBe(0);
+  return join(out, 'model-Q4_K_M.gguf');
+}
+
+/** Drops files on the page, as the disk has them. */
+async function drop(page: Page, files: readonly string[]): Promise<void> {
+  const given = files.map((file) => [basename(file), readFileSync(file).toString('base64')] as const);
+  const transfer = await page.evaluateHandle((all) => {
+    const made = new DataTransfer();
+    for (const [name, text] of all)
+      made.items.add(new File([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))], name));
+    return made;
+  }, given);
+  await page.dispatchEvent('body', 'drop', { dataTransfer: transfer });
+}
+
+test('I have a GGUF from Ollama and a LoRA: dropped, merged, saved', async ({ page }) => {
+  const file = await quantized();
+  await openSample(page);
+  const { click, measured, clicks } = counting();
+  const lora = ['adapter_config.json', 'adapter_model.safetensors'].map((name) =>
+    join(samples, 'kitchen', name),
+  );
+  await drop(page, [file, ...lora]);
+  const recipe = page.getByRole('complementary', { name: 'Recipe' });
+  await expect(recipe.getByText('model-Q4_K_M')).toBeVisible();
+  await expect(recipe.getByText(/Q8_0 \+ F32/)).toBeVisible();
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await fetchMerged(page, click);
+  measured('a GGUF and a LoRA');
+  expect(clicks()).toBeLessThanOrEqual(2);
+
+  // what it was, and what is lost for good
+  await show(page, 'Files');
+  await expect(page.getByText(/stored as Q4_K_M \(6\.1 bits a weight\)/).first()).toBeVisible();
+  const download = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Download model.safetensors' }).click();
+  const merged = readFileSync(await (await download).path());
+
+  // the command makes the same of the same file, whatever it is called
+  const [blob, out] = [join(scratch, `sha256-${'0a'.repeat(32)}`), join(scratch, 'merged')];
+  copyFileSync(file, blob);
+  const told = await amalgam(['convert', `${blob}+public/samples/kitchen`, '--out', out]);
+  expect(told.code, told.stderr).toBe(0);
+  const here = readSafetensors(merged).tensors;
+  const there = readSafetensors(readFileSync(join(out, 'model.safetensors'))).tensors;
+  expect(here).toEqual(there);
+
+  // it runs, and so does the file itself
+  const text = 'public/samples/texts/workshop.eval.txt';
+  const scored = await amalgam(['evaluate', out, blob, '--text', text]);
+  expect(scored.code, scored.stderr).toBe(0);
+  expect(scored.stdout).toMatch(/merged.*\d\.\d{3}[\s\S]*sha256-.*\d\.\d{3}/);
+});
+
+const BITS = 4;
+const GROUP = 32;
+
+/** The base of the sample as mlx_lm.convert -q writes it (mlx.core.quantize, affine), and what its codes stand for. */
+function mlxBase(): { folder: string; weights: Map<string, { columns: number; values: Float32Array }> } {
+  const folder = mkdtempSync(join(scratch, 'mlx-'));
+  const weights = new Map<string, { columns: number; values: Float32Array }>();
+  const parts: { name: string; dtype: string; shape: number[]; bytes: Uint8Array }[] = [];
+  const add = (name: string, dtype: string, shape: number[], { buffer }: { buffer: ArrayBufferLike }) =>
+    parts.push({ name, dtype, shape, bytes: new Uint8Array(buffer) });
+  const { tensors } = readSafetensors(readFileSync(join(samples, 'base/model.safetensors')));
+  for (const [name, { shape, values }] of tensors) {
+    const stored = Float32Array.from(values);
+    if (!name.includes('proj')) {
+      add(name, 'F32', shape, stored);
+      continue;
+    }
+    const [rows, columns] = shape as [number, number];
+    const groups = columns / GROUP;
+    const [scales, biases] = [new Float32Array(rows * groups), new Float32Array(rows * groups)];
+    const words = new Uint32Array((rows * columns * BITS) / 32);
+    const read = Float32Array.from(stored, (value, i) => {
+      const group = Math.floor(i / GROUP);
+      if (i % GROUP === 0) {
+        const all = stored.subarray(i, i + GROUP);
+        biases[group] = Math.min(...all);
+        scales[group] = (Math.max(...all) - biases[group]!) / (2 ** BITS - 1);
+      }
+      const code = Math.min(15, Math.max(0, Math.round((value - biases[group]!) / scales[group]!)));
+      words[i >> 3]! |= code << (BITS * (i & 7));
+      return code * scales[group]! + biases[group]!;
+    });
+    weights.set(name, { columns, values: read });
+    const module = name.replace(/weight$/, '');
+    add(name, 'U32', [rows, (columns * BITS) / 32], words);
+    add(`${module}scales`, 'F32', [rows, groups], scales);
+    add(`${module}biases`, 'F32', [rows, groups], biases);
+  }
+  let end = 0;
+  const header = parts.map(({ name, dtype, shape, bytes }) => {
+    end += bytes.length;
+    return [name, { dtype, shape, data_offsets: [end - bytes.length, end] }] as const;
+  });
+  const text = Buffer.from(JSON.stringify(Object.fromEntries(header)));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(text.length));
+  writeFileSync(
+    join(folder, 'model.safetensors'),
+    Buffer.concat([length, text, ...parts.map(({ bytes }) => bytes)]),
+  );
+  const config = JSON.parse(readFileSync(join(samples, 'base/config.json'), 'utf8'));
+  const quantization = { group_size: GROUP, bits: BITS };
+  writeFileSync(join(folder, 'config.json'), JSON.stringify({ ...config, quantization }));
+  copyFileSync(join(samples, 'base/tokenizer.json'), join(folder, 'tokenizer.json'));
+  return { folder, weights };
+}
+
+test('a model in four bits of MLX and a LoRA: dropped one after the other, merged, saved', async ({
+  page,
+}) => {
+  const { folder, weights } = mlxBase();
+  await openSample(page);
+  await drop(
+    page,
+    ['config.json', 'model.safetensors', 'tokenizer.json'].map((name) => join(folder, name)),
+  );
+  const recipe = page.getByRole('complementary', { name: 'Recipe' });
+  await expect(recipe.getByText(/MLX \(4 bits\)/)).toBeVisible();
+  const lora = ['adapter_config.json', 'adapter_model.safetensors'].map((name) =>
+    join(samples, 'kitchen', name),
+  );
+  await drop(page, lora);
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await merge(page);
+  await show(page, 'Files');
+  await expect(page.getByText(/stored as MLX \(4 bits\)/).first()).toBeVisible();
+  const download = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Download model.safetensors' }).click();
+  const merged = readSafetensors(readFileSync(await (await download).path())).tensors;
+
+  const { r, lora_alpha } = JSON.parse(readFileSync(lora[0]!, 'utf8')) as { r: number; lora_alpha: number };
+  const factors = readSafetensors(readFileSync(lora[1]!)).tensors;
+  let changed = 0;
+  for (const [name, { columns, values }] of weights) {
+    const module = `base_model.model.${name.replace(/\.weight$/, '')}`;
+    const [a, b] = ['A', 'B'].map((side) => factors.get(`${module}.lora_${side}.weight`)?.values);
+    const here = merged.get(name)!;
+    expect(here.dtype).toBe('BF16');
+    const far = here.values.reduce((most, value, i) => {
+      const [row, column] = [Math.floor(i / columns), i % columns];
+      let delta = 0;
+      if (a && b) for (let k = 0; k < r; k++) delta += b[row * r + k]! * a[k * columns + column]!;
+      const expected = values[i]! + (lora_alpha / r) * delta;
+      return Math.max(most, Math.abs(value - expected) / (Math.abs(expected) + 1e-6));
+    }, 0);
+    // bfloat16 has eight bits
+    expect([name, far < 2 ** -8]).toEqual([name, true]);
+    if (a) changed++;
+  }
+  expect(changed).toBeGreaterThan(0);
+});
