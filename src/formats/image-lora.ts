@@ -4,10 +4,7 @@
  * ComfyUI (comfy/lora.py) and LyCORIS. Every convention is read into one path of a module, that of diffusers:
  * `unet.down_blocks.1.attentions.0.proj_in`, `transformer.double_blocks.0.img_attn.proj`, `text_encoder_2.text_model.…`.
  */
-
-/** kohya: `lora_unet_down_blocks_1_…`; diffusers: `unet.down_blocks.1.…`; comfyui: `diffusion_model.input_blocks.4.1.…`. */
-export const IMAGE_CONVENTIONS = ['kohya', 'diffusers', 'comfyui'] as const;
-export type ImageConvention = (typeof IMAGE_CONVENTIONS)[number];
+import type { ImageConvention } from './image-convention';
 
 /** How a file names its modules. */
 export interface ImageNaming {

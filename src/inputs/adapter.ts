@@ -13,7 +13,6 @@ import { isJsonNumber, type JsonValue } from '../formats/strict-json';
 import { splitLayer } from '../models/tensor-role';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
 import { readHeader, readSmallText, tensorRef } from './header';
-import { kindOf } from './kinds';
 import type { AdapterKind } from './kinds/kind';
 import { nameSome, type Problems } from './problems';
 import type { TensorRef } from './tensor-view';
@@ -93,7 +92,7 @@ export async function openAdapter(
   // The config first: its reason why an adapter cannot be merged is worth more than a missing file.
   const text = await readSmallText(configFile, path, MAX_CONFIG_BYTES, signal);
   const config = parseAdapterConfig(text, `${path}/${CONFIG}`);
-  const method = methodOf(config);
+  const method = await methodOf(config);
   const weightFile = findFile(folder, config.type === 'MLX' ? MLX_WEIGHTS : ADAPTER_WEIGHTS);
   if (!weightFile) throw noWeights(folder, path);
 
@@ -172,9 +171,11 @@ function refuseEmpty({ fileName }: AdapterConfig, tensors: ReadonlyMap<string, S
 const PLAIN_TYPES: readonly string[] = ['LORA', 'MLX', 'TRAINABLE_TOKENS', 'LN_TUNING'];
 
 /** The kind of an adapter, or undefined for LoRA. @throws AmalgamError `AdapterUnsupported` for one nobody knows here */
-function methodOf({ type, fileName }: AdapterConfig): AdapterKind | undefined {
+async function methodOf({ type, fileName }: AdapterConfig): Promise<AdapterKind | undefined> {
+  if (PLAIN_TYPES.includes(type)) return undefined;
+  const { kindOf } = await import('./kinds');
   const kind = kindOf(type);
-  if (kind || PLAIN_TYPES.includes(type)) return kind;
+  if (kind) return kind;
   throw new AmalgamError(
     'AdapterUnsupported',
     `${displayName(fileName)} describes a ${displayName(type, 40)} adapter, a kind that is not known here.`,

@@ -3,12 +3,10 @@ import { textSha256 } from '../formats/hashes';
 import { commonName } from '../models/aliases';
 import { splitLayer } from '../models/tensor-role';
 import type { ModelInfo } from '../reports/models';
-import type { ModelFolder } from '../sources/model-folder';
-import { hubCommit } from '../sources/model-folder';
+import { findFile, hubCommit, type ModelFolder } from '../sources/model-folder';
 import { type Adapter, isAdapterFolder, openAdapter } from './adapter';
 import { type Checkpoint, openCheckpoint } from './checkpoint';
 import { type Dequantized, unreadQuantization } from './dequantization';
-import { openImageLora } from './image-adapter';
 import { tensorsToRead } from './row-map';
 import type { TensorRef } from './tensor-view';
 
@@ -26,7 +24,12 @@ export async function openModel(
   signal?: AbortSignal,
 ): Promise<OpenModel> {
   if (isAdapterFolder(folder)) return openAdapter(folder, path, signal);
-  return (await openImageLora(folder, path, signal)) ?? openCheckpoint(folder, path, signal);
+  if (!findFile(folder, 'config.json')) {
+    const { openImageLora } = await import('./image-adapter');
+    const lora = await openImageLora(folder, path, signal);
+    if (lora) return lora;
+  }
+  return openCheckpoint(folder, path, signal);
 }
 
 /**

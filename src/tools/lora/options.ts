@@ -1,6 +1,6 @@
 /** Options of extracting a LoRA from the difference of two models. */
 
-import { IMAGE_CONVENTIONS } from '../../formats/image-lora';
+import { IMAGE_CONVENTIONS } from '../../formats/image-convention';
 import type { RankChoice } from '../../reports/lora';
 import type { Options, OptionValues } from '../../reports/option';
 

@@ -1,5 +1,5 @@
 /** Requests and reports of extracting a LoRA: plain data for the worker boundary. */
-import type { ImageConvention } from '../../formats/image-lora';
+import type { ImageConvention } from '../../formats/image-convention';
 import type { BackendChoice, BackendKind } from '../../reports/backend';
 import type { DestinationSpec, WorkSeconds } from '../../reports/job';
 import type { CutReport, MeasuredModule, RankChoice } from '../../reports/lora';

@@ -3,7 +3,7 @@
 import { AmalgamError } from '../../errors';
 import { weightBytes } from '../../formats/dtype';
 import { ADAPTER_GGUF_TYPES } from '../../formats/gguf-type';
-import { IMAGE_CONVENTIONS } from '../../formats/image-lora';
+import { IMAGE_CONVENTIONS } from '../../formats/image-convention';
 import { LORA_NAMINGS, type LoraNaming, loraNaming } from '../../formats/lora-naming';
 import { counted } from '../../formats/quantity';
 import { formatModelRef, parseModelRef } from '../../formats/recipe';
