@@ -27,6 +27,7 @@ test('I have two LoRAs of SDXL: dropped, merged, saved', async ({ page }) => {
   measured('two LoRAs of an image model');
   expect(clicks()).toBeLessThanOrEqual(2);
 
+  await expect(page.getByText(/Models of images cannot be run here/)).toBeVisible();
   await show(page, 'Files');
   const download = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Download lora.safetensors' }).click();

@@ -11,6 +11,7 @@ import { tryMerge, whyNotWrite } from '../state/generation';
 import { isAtWork } from '../state/job';
 import { measure, openMeasure, whyNotMeasure } from '../state/measure';
 import { conclusion, measureTable, missingCells, plotScale, type TableRow } from '../state/measure-table';
+import { isOfImages } from '../state/recipe-validation';
 import type { FinishedRun } from '../state/runs';
 import { noticed, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
@@ -19,6 +20,7 @@ import { useStudio, useStudioState } from '../studio-context';
 export function ResultCard({ run, onClose }: { run: FinishedRun; onClose(): void }) {
   const studio = useStudio();
   const whyNotTry = useStudioState(whyNotWrite);
+  const isImage = useStudioState((s) => isOfImages(s.recipe, s.models));
   const { destination, outputFiles } = run;
   const inFolder = destination.kind === 'folder';
   const fileOf = (name: string) => studio.worker.outputFile(destination.name, name);
@@ -27,7 +29,13 @@ export function ResultCard({ run, onClose }: { run: FinishedRun; onClose(): void
   const saveGguf = (name: string) => noticed(studio, async () => saveFile(await fileOf(name), name));
   return (
     <section className="row wrap result-card" aria-label="Result of the merge">
-      <IsItBetter run={run} />
+      {isImage ? (
+        <p role="status">
+          <strong>Merged.</strong> Models of images cannot be run here: try it where you draw.
+        </p>
+      ) : (
+        <IsItBetter run={run} />
+      )}
       <div className="row tight">
         {inFolder ? (
           <Button onClick={() => showFiles(null)}>Show files</Button>
@@ -39,12 +47,14 @@ export function ResultCard({ run, onClose }: { run: FinishedRun; onClose(): void
             why={null}
           />
         )}
-        <Button
-          tip={gguf ? `Saves ${gguf}` : 'Choose a GGUF type, then merge again'}
-          onClick={() => (gguf ? void saveGguf(gguf) : showFiles('gguf'))}
-        >
-          {gguf ? 'GGUF' : 'GGUF…'}
-        </Button>
+        {isImage ? null : (
+          <Button
+            tip={gguf ? `Saves ${gguf}` : 'Choose a GGUF type, then merge again'}
+            onClick={() => (gguf ? void saveGguf(gguf) : showFiles('gguf'))}
+          >
+            {gguf ? 'GGUF' : 'GGUF…'}
+          </Button>
+        )}
         <Button onClick={() => showFiles('push')}>Push…</Button>
         <Button
           tip="Base and merge answer the same prompt"

@@ -35,7 +35,7 @@ import { openTaskList, scoredCells, taskProblem, taskRequest } from './measure-t
 import { openSampleTexts, partStretches, searchedText } from './measure-texts';
 import { whyNotOpen } from './named-models';
 import { takeSettings, withSettingsOf } from './predicted-runs';
-import { recipeProblems } from './recipe-validation';
+import { isOfImages, recipeProblems } from './recipe-validation';
 import { editSlice, methodOf, noticed, notify, type Studio, showTab } from './studio';
 import type { StudioState } from './studio-state';
 
@@ -72,6 +72,8 @@ export async function forgetEarlier(studio: Studio): Promise<void> {
 export function whyNotRun(state: StudioState): string | null {
   const busy = whyBusy(state);
   if (busy) return busy.why;
+  if (isOfImages(state.recipe, state.models))
+    return 'A model of images writes no text: it cannot be run here.';
   if (state.recipe.base === null && !state.recipe.contributors.some((c) => c.enabled)) {
     return 'The recipe has no models yet.';
   }

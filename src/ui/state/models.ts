@@ -10,6 +10,7 @@ import type { SavedOutput } from './job-state';
 import { type Pins, withOpened } from './model-origins';
 import { openRecipeFile } from './opened-recipe';
 import { addContributor, type RecipeState, setBase, setRecommended } from './recipe-state';
+import { isOfImages } from './recipe-validation';
 import { recipeToAddTo, sampleRecipe, withModels } from './roles';
 import { editRecipe, methodOf, noticed, notify, notifyError, type Studio } from './studio';
 import type { AddTarget } from './studio-state';
@@ -96,10 +97,7 @@ export function takeModel(studio: Studio, ref: string, target: AddTarget): void 
 
 /** LoRAs of image models become a LoRA: the models themselves are not merged here. */
 function asLora(recipe: RecipeState, models: readonly ModelInfo[]): RecipeState {
-  const { base, contributors } = recipe;
-  const isImage = (ref: string) => models.some((m) => m.ref === ref && m.adapter?.isImage);
-  const areImages = base === null && contributors.length > 0 && contributors.every(({ ref }) => isImage(ref));
-  return areImages ? { ...recipe, output: 'adapter' } : recipe;
+  return isOfImages(recipe, models) ? { ...recipe, output: 'adapter' } : recipe;
 }
 
 /** Gives added models the settings that the method recommends: mergekit's default density of 1 trims nothing. */

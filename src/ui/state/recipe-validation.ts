@@ -147,6 +147,12 @@ export function needsNoBase(recipe: RecipeState, models: readonly ModelInfo[]): 
   return enabled.every(({ ref }) => models.some((m) => m.ref === ref && m.kind === 'adapter'));
 }
 
+/** Whether the recipe is of LoRAs of image models alone, which cannot be run here. */
+export function isOfImages({ base, contributors }: RecipeState, models: readonly ModelInfo[]): boolean {
+  const isImage = (ref: string) => models.some((m) => m.ref === ref && m.adapter?.isImage);
+  return base === null && contributors.length > 0 && contributors.every(({ ref }) => isImage(ref));
+}
+
 function contributorProblems(recipe: RecipeState, method: MergeMethod): RecipeProblem[] {
   const place = { kind: 'contributors' } as const;
   const enabled = recipe.contributors.filter((c) => c.enabled);
