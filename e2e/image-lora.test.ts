@@ -185,6 +185,30 @@ const wanted = new Map(
   }),
 );
 
+it.each([
+  ['merge_method: linear', 'is a LoRA of an image model, which is merged with others into a LoRA'],
+  [
+    'merge_method: linear\namalgam: {output: adapter}',
+    'become a LoRA by their factors, not by the change of a base',
+  ],
+  [
+    'merge_method: task_arithmetic\namalgam: {output: adapter, energy: 0.9}',
+    'become a LoRA by their factors',
+  ],
+])('%s says what merges them', async (head, message) => {
+  await expect(planInNode(`${head}\nmodels: [${BOTH}]\n`, '.', folders)).rejects.toThrow(message);
+});
+
+it('no base is named in front of one', async () => {
+  const text = recipe('{model: base+one, parameters: {weight: 1}}');
+  await expect(planInNode(text, '.', folders)).rejects.toThrow('which no base is named for');
+});
+
+it('a rank without a combination cuts', async () => {
+  const { plan } = await planInNode(recipe(BOTH, ', rank: 3'), '.', folders);
+  expect(plan.tensors.map(({ shape }) => Math.min(...shape.slice(0, 2)))).toEqual([3, 3, 3, 3]);
+});
+
 describe('two LoRAs of one U-Net, by kohya and by diffusers', () => {
   it.each([
     ['', 6],

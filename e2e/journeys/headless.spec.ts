@@ -246,7 +246,7 @@ test('chat: what is typed is continued, also by other weights; served, each requ
   expect(said).toContain('has no parameter nonsense');
   expect(said).toContain('kitchen = 0.1, harbour = 1\n');
   expect(said).toMatch(
-    /^At most [\d.]+.MB of memory for 1.548.tokens: weights [\d.]+.MB of [\d.]+.GB, LoRA /m,
+    /^At most [\d.]+.MB of memory for 1.548.tokens: weights [\d.]+.MB of [\d.]+.GB that may stay, LoRA /m,
   );
 
   const adapted = ['src/cli/amalgam.mjs', 'chat', lora, '--max-tokens', '12'];

@@ -133,5 +133,5 @@ test('any merge becomes a LoRA of its base, and says what it keeps', async ({ pa
   await page.keyboard.press('Enter');
   await merge(page);
   await show(page, 'Files');
-  await expect(page.getByText(/^It leaves \d\d\.\d.* not of so low a rank\.$/)).toBeVisible();
+  await expect(page.getByText(/^At rank 1 the LoRA leaves \d\d\.\d.* not of so low a rank\.$/)).toBeVisible();
 });

@@ -47,9 +47,14 @@ test('a GGUF file is a model, by what it holds; one that is not there is not loo
   expect(await of('owner/name/m.gguf@v1')).toEqual({ name: 'owner/name/m.gguf@v1' });
   const page = 'https://huggingface.co/owner/name/blob/main/m.gguf';
   expect(await of(page)).toEqual({ name: page, id: 'owner/name/m.gguf@main' });
-  for (const name of ['m.gguf', 'models/m.gguf', 'other.gguf']) {
+  await writeFile(join(root, 'inner', 'lora.safetensors'), '');
+  expect(await of('lora.safetensors')).toMatchObject({ folder: join(root, 'inner', 'lora.safetensors') });
+  await expect(of('other.gguf')).rejects.toMatchObject({
+    ...{ code: 'Usage', message: 'other.gguf is a file that holds no model.' },
+  });
+  for (const name of ['m.gguf', 'models/m.gguf', 'm.safetensors']) {
     await expect(of(name)).rejects.toMatchObject({
-      ...{ code: 'NotFound', message: expect.stringContaining(`no GGUF file ${name}`) },
+      ...{ code: 'NotFound', message: expect.stringContaining(`no file ${name}`) },
     });
   }
 });

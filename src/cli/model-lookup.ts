@@ -111,6 +111,15 @@ async function lookUp(
   for (const folder of candidates) {
     if ((await isFolder(folder)) || (await isModelFile(folder))) return { name, folder };
   }
+  // names of models have been plain words
+  const files = await Promise.all(candidates.map((path) => stat(path).catch(() => undefined)));
+  if (/\.\w+$/.test(name) && files.some((file) => file?.isFile())) {
+    throw new AmalgamError(
+      'Usage',
+      `${displayName(name)} is a file that holds no model.`,
+      'Give the folder of a model, a GGUF file or a .safetensors file.',
+    );
+  }
   const id = addressedId(name, hubUrl);
   const plain = name.replace(/@.*$/, '');
   if (id === undefined && hubFile(plain).file !== undefined) return { name };

@@ -198,7 +198,7 @@ export function evaluateText(report: EvaluateReport): string {
     `perplexity ${report.perplexity.toFixed(4)}${errorText(report)}, mean loss ${report.meanNll.toFixed(5)} nats over ` +
     `${formatCounted(report.tokens, 'token')}${bits} (${masked ? `one of ${masked} tokens masked at a time, ` : ''}windows of ${window} that advance by ${stride}, ${front}; ` +
     `${formatSeconds(report.seconds)} on ${report.engine}, ${displayName(report.adapter)}, at most ` +
-    `${formatBytes(report.peakBytes)} there)`
+    `${formatBytes(report.peakBytes)} of its memory)`
   );
 }
 

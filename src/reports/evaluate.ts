@@ -147,15 +147,17 @@ export interface MemoryReport {
   eightBits?: true;
 }
 
-/** `At most 2.9 GB of memory for 120 tokens: weights 2.5 of 6 GB, LoRA 0.2 GB, context 0.1 GB.` */
+/** `At most 2.9 GB of memory for 120 tokens: weights 2.5 GB of 6 GB that may stay, LoRA 0.2 GB, …` */
 export function memoryWords(report: MemoryReport): string {
   const { bytes, tokens, weightBytes, roomBytes, factorBytes, cacheBytes, mergeBytes, passingBytes } = report;
   const kept = report.eightBits ? ' at 8 bits' : '';
+  const rest = bytes - weightBytes - factorBytes - cacheBytes - mergeBytes;
   const parts = [
-    `weights${kept} ${formatBytes(weightBytes)} of ${formatBytes(roomBytes)}`,
+    `weights${kept} ${formatBytes(weightBytes)} of ${formatBytes(roomBytes)} that may stay`,
     ...(factorBytes > 0 ? [`LoRA ${formatBytes(factorBytes)}`] : []),
     `context ${formatBytes(cacheBytes)}`,
     ...(mergeBytes > 0 ? [`merging ${formatBytes(mergeBytes)}`] : []),
+    ...(rest > 0 ? [`computing ${formatBytes(rest)}`] : []),
   ];
   const passing =
     passingBytes > 0

@@ -65,13 +65,15 @@ export function cutWords({
   const ranks = modules.map((m) => m.rank);
   const [least, most] = [Math.min(...ranks), Math.max(...ranks)];
   const span = least === most ? `rank ${most}` : `ranks ${least} to ${most}`;
-  const kept = `At ${span} the LoRA keeps ${formatPercent(Math.max(0, 1 - error ** 2))} of the change (‖Δ‖²).`;
-  if (error < POOR) return [kept];
+  const share = formatPercent(Math.max(0, 1 - error ** 2));
+  if (error < POOR) return [`At ${span} the LoRA keeps ${share} of the change (‖Δ‖²).`];
   const why =
     rank.kind === 'rank' || rank.kind === 'bytes'
       ? 'this change is not of so low a rank'
       : 'this change is not low-rank';
-  return [kept, `It leaves ${formatPercent(error)} of the difference: ${why}.`];
+  return [
+    `At ${span} the LoRA leaves ${formatPercent(error)} of the difference (‖Δ‖; ${share} of ‖Δ‖² is kept): ${why}.`,
+  ];
 }
 
 // ---------------------------------------------------------------- what a change is made of, before a rank is chosen

@@ -89,7 +89,7 @@ test('the memory of the texts stands beside the button before they are written, 
   const generate = vi.spyOn(studio.worker, 'generate');
   await show('Try');
   const words =
-    /^At most 2.90.GB of memory for 120.tokens: weights 2.50.GB of 6.00.GB, LoRA 200.MB, context 100.MB/;
+    /^At most 2.90.GB of memory for 120.tokens: weights 2.50.GB of 6.00.GB that may stay, LoRA 200.MB, context 100.MB/;
   await expect.element(page.getByText(words)).toBeVisible();
   expect(asked.at(-1)).toMatchObject({
     targets: [{ model: 'samples/base' }, { recipe: { mergeMethod: 'ties' } }],

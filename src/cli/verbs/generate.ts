@@ -38,7 +38,7 @@ export const generateVerb = defineVerb({
     await place.write('\n');
     await writeReport(report);
     const rate = `${report.tokensPerSecond.toFixed(1)} tokens/s on ${report.engine}`;
-    const peak = `at most ${formatBytes(report.peakBytes)} there`;
+    const peak = `at most ${formatBytes(report.peakBytes)} of its memory`;
     const ended = report.ended === 'stop' ? ', the text ended' : '';
     const kept = report.eightBits ? ', weights at 8 bits' : '';
     place.say(`${counted(report.ids.length, 'token')}, ${rate}, ${peak}${kept}${ended}`);

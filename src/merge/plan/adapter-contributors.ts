@@ -25,7 +25,10 @@ export async function combinationOf(
   const chosen = amalgam.combination;
   if (chosen === undefined) {
     // a share to keep says that something is cut
-    return amalgam.energy === undefined && (await areLoras(recipe, open)) ? known[0] : 'merged_svd';
+    if (amalgam.energy !== undefined || !(await areLoras(recipe, open))) return 'merged_svd';
+    // of those that have a rank where one is named
+    const ranked = known.find((one) => one.endsWith('svd') && one !== 'merged_svd');
+    return (amalgam.rank === undefined ? undefined : ranked) ?? known[0];
   }
   if (known.includes(chosen)) return chosen;
   const owner = Object.entries(COMBINATIONS_OF).find(([, all]) => all.includes(chosen))![0];
@@ -66,8 +69,14 @@ export async function openContributors(
     else if (recipe.baseModel !== undefined && ref === canonicalRef(recipe.baseModel)) continue;
     try {
       const opened = await open(formatModelRef({ model: adapter ?? base }));
-      if (opened.kind === 'adapter') found.push({ ref, adapter: opened, parameters });
-      else
+      if (opened.kind === 'adapter') {
+        found.push({ ref, adapter: opened, parameters });
+        if (opened.image && adapter)
+          refuse(
+            `${formatModelRef({ model: adapter })} is a LoRA of an image model, which no base is named for.`,
+            `Name it alone, without ${formatModelRef({ model: base })} in front.`,
+          );
+      } else
         refuse(
           `${ref} is a whole model, and the output is to be an adapter.`,
           'Take it out, or set combination: merged_svd.',

@@ -1,6 +1,7 @@
 /** The plan of a merge whose change is cut to a LoRA of the base: that of the merged model, and what is written in its place. */
+import { COMBINATIONS_OF } from '../../formats/adapter-combination';
 import { ADAPTER_WEIGHTS } from '../../formats/peft-config';
-import { formatModelRef, type Recipe } from '../../formats/recipe';
+import { formatModelRef, parseModelRef, type Recipe } from '../../formats/recipe';
 import type { Problems } from '../../inputs/problems';
 import type { RankChoice } from '../../reports/lora';
 import type { MergeMethod } from '../method';
@@ -26,6 +27,14 @@ export async function planCut(
   planModels: (recipe: Recipe) => Promise<Plan>,
   cached: ReadonlyMap<string, number>,
 ): Promise<Omit<Plan, 'recipe'> | undefined> {
+  if (await hasImageLora(recipe, open)) {
+    const how = Object.keys(COMBINATIONS_OF).join(', ');
+    refuse(
+      'LoRAs of image models become a LoRA by their factors, not by the change of a base.',
+      `Choose merge_method ${how}, and no energy or merged_svd; rank cuts the result.`,
+    );
+    return undefined;
+  }
   const named = baseRef(recipe);
   const base = recipe.baseModel ?? (named && formatModelRef({ model: named }));
   if (base === undefined) {
@@ -94,6 +103,15 @@ export function noteCut(problems: Problems): void {
 
 /** Merged tensors in F32 that are held at once, while one is decomposed and the next is merged. */
 const HELD = 4;
+
+async function hasImageLora({ models = [] }: Recipe, open: OpenByPath): Promise<boolean> {
+  for (const { model } of models) {
+    const { model: base, adapter } = parseModelRef(model);
+    const opened = await open(formatModelRef({ model: adapter ?? base })).catch(() => undefined);
+    if (opened?.kind === 'adapter' && opened.image) return true;
+  }
+  return false;
+}
 
 /** Bytes of factors in F32 of all matrices that change, at this rank, and of all else that does. */
 function mostBytes({ tensors }: Plan, rank: number): number {

@@ -50,20 +50,31 @@ export async function openRecipeModels(
 
 function wrongKind(key: string, found: OpenModel, { baseModel }: Recipe): PlanProblem {
   const base = baseModel === undefined ? 'base' : parseModelRef(baseModel).model.path;
+  if (found.kind === 'adapter' && found.image) return imageAlone(key);
   const beside = ['model.safetensors', SHARD_INDEX].find((file) => findFile(found.folder, file));
   return found.kind === 'adapter'
     ? {
         severity: 'error',
         code: 'AdapterAlone',
-        message: `${key} is an adapter, and the recipe names it as if it were a model.${beside ? ` Its folder holds a model too (${beside}), which transformers does not load beside an adapter either.` : ''}`,
+        message: `${key} is an adapter, and is named as if it were a model.${beside ? ` Its folder holds a model too (${beside}), which transformers does not load beside an adapter either.` : ''}`,
         remedy: `Write the model it belongs to in front of it: ${base}+${key}.${beside ? ' For the model in its folder, take adapter_config.json and adapter_model.safetensors out of a copy of it.' : ''}`,
       }
     : {
         severity: 'error',
         code: 'NotAnAdapter',
-        message: `${key} stands behind a “+” in the recipe, but it is a whole model.`,
+        message: `${key} stands behind a “+”, but it is a whole model.`,
         remedy: `List ${key} as a model of its own.`,
       };
+}
+
+function imageAlone(key: string): PlanProblem {
+  return {
+    severity: 'error',
+    code: 'AdapterAlone',
+    message: `${key} is a LoRA of an image model, which is merged with others into a LoRA.`,
+    remedy:
+      'Set merge_method: task_arithmetic and, under amalgam, output: adapter (--adapter); no base is named.',
+  };
 }
 
 /** A model of the recipe, with its adapter. All parts are open. `isNotTaken`, `isCast`: as of {@link modelTensors} */

@@ -100,7 +100,7 @@ export async function runMeasureLora(
         ...said('Revision', config.revision),
         ...said('Task', config.taskType),
         ...said('Stored as', [...dtypes].join(', ')),
-        ...said('Saved by', config.type === 'MLX' ? 'mlx_lm' : 'PEFT'),
+        ...said('Names of', lora.image?.convention ?? (config.type === 'MLX' ? 'mlx_lm' : 'PEFT')),
         ...said('Carried whole', nameSome([...lora.replaces.keys()])),
       ],
       notes: warningsOf(problems.list()),
