@@ -23,7 +23,11 @@ export const mergeVerb = defineVerb({
       help: 'Finds the best merge as search does, and merges it.',
       default: false,
     },
-    adapter: { kind: 'boolean', help: 'Writes a LoRA of the base.', default: false },
+    adapter: {
+      kind: 'boolean',
+      help: 'Writes a LoRA: of the base, or of LoRAs alone (merge_method: task_arithmetic), those of image models too.',
+      default: false,
+    },
     rank: { kind: 'integer', argument: 'R', help: 'Rank of that LoRA where it is cut.', min: 1 },
     energy: {
       kind: 'number',
