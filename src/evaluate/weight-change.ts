@@ -60,7 +60,7 @@ function differenceOf(
 ): TensorPlan {
   return {
     ...tensor,
-    name: `${tensor.name}, difference ${index}`,
+    name: `${tensor.name}, difference ${index} of ${id}`,
     dtype: 'BF16',
     method: 'linear',
     parameters: { normalize: false },
