@@ -40,7 +40,7 @@ test.each(MEMORY_CASES)(
     const stated = await statedAndWritten(recipe, weights, { ...TRAITS, residentBytes: 2 ** 31 });
     expect(memories.length).toBeGreaterThan(5);
     const held = memories.reduce((sum, { buffer }) => sum + buffer.byteLength, 0);
-    const difference = /, difference [\d.]+.MB \(≈ 50 % of the merged speed\),/;
+    const difference = /, difference [\d.]+.MB \(≈.50.% of the merged speed\),/;
     expect(difference.test(memoryWords(stated))).toBe(recipe === 'difference');
     expect([held < stated.bytes, stated.bytes < 2 * held]).toEqual([true, true]);
   },

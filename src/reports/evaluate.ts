@@ -172,7 +172,7 @@ export function memoryWords(report: MemoryReport): string {
 /** What is kept of whole contributors, and what it costs: tokens take as long as the bytes that each reads. */
 function differenceWords({ weightBytes, differenceBytes }: MemoryReport): string {
   const speed = Math.round((100 * weightBytes) / (weightBytes + differenceBytes));
-  return `difference ${formatBytes(differenceBytes)} (≈ ${speed} % of the merged speed)`;
+  return `difference ${formatBytes(differenceBytes)} (≈\u00a0${speed}\u00a0% of the merged speed)`;
 }
 
 /** Asks several models to continue the same prompts, each prompt with random numbers of its own. */
