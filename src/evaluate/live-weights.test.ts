@@ -1,111 +1,12 @@
-import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test, vi } from 'vitest';
-import { calibrateInNode } from '../../e2e/calibrate-in-node';
-import { smallSample } from '../../e2e/disk-folder';
-import { planInNode } from '../../e2e/merge-in-node';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
-import { parseModelConfig } from '../formats/model-config';
-import { adaptableWeights } from '../forward/model';
-import { openRunner, type Runner } from '../forward/runner';
 import { methods } from '../merge/methods';
-import { claimTensors } from '../models/claim';
-import { resolveArchitecture } from '../models/resolution';
-import { findFile } from '../sources/model-folder';
 import { fakeStorage } from '../store/opfs.test.fake';
-import { openLiveWeights } from './live-weights';
+import { furthest, MODELS, planned, turned, written } from './live-weights.test.fixture';
 import { openPlannedWeights } from './planned-weights';
 
 vi.stubGlobal('navigator', fakeStorage().navigator);
 afterAll(() => vi.unstubAllGlobals());
-
-const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
-const folders = Object.fromEntries(
-  await Promise.all(
-    ['base', 'kitchen', 'harbour', 'workshop'].map(
-      async (name) =>
-        [name, await smallSample(name, `${SAMPLES}/${name}`, { layers: 2, narrower: 4 })] as const,
-    ),
-  ),
-);
-const config = await (async () => {
-  const file = findFile(folders.base!, 'config.json')!.open();
-  const bytes = await file.read(0, file.byteLength);
-  return parseModelConfig(new TextDecoder().decode(bytes), 'config.json');
-})();
-const architecture = resolveArchitecture(config);
-const IDS = Array.from({ length: 40 }, (_, i) => (i * 37 + 11) % 250);
-const RESIDENT = { residentBytes: 2 ** 30 };
-
-/** What a parameter without a default gets. */
-const GIVEN: Readonly<Record<string, number>> = { t: 0.3, weight: 0.7, density: 0.5 };
-
-interface Case {
-  id: string;
-  models: readonly string[];
-  weights: readonly number[];
-  lambda?: number;
-  /** Default float32, in which what is written is not rounded. */
-  dtype?: 'bfloat16';
-}
-
-function recipeOf({ id, models, weights, lambda, dtype }: Case): string {
-  const method = methods.find((one) => one.id === id)!;
-  const given = Object.keys(method.parameters).flatMap((name) =>
-    name in GIVEN ? [`${name}: ${GIVEN[name]}`] : [],
-  );
-  if (lambda !== undefined) given.push(`lambda: ${lambda}`);
-  if (id === 'gram') given.push('match: changes');
-  const list = models.map((model, i) => `{model: ${model}, parameters: {weight: ${weights[i]}}}`);
-  return `merge_method: ${id}\nbase_model: base\ndtype: ${dtype ?? 'float32'}\nmodels: [${list.join(', ')}]\nparameters: {${given.join(', ')}}\n`;
-}
-
-async function planned(one: Case) {
-  const recipe = recipeOf(one);
-  const { plan, read } = await planInNode(recipe, SAMPLES, folders);
-  const calibrated =
-    one.id === 'gram' ? await calibrateInNode(recipe, { root: SAMPLES, folders }) : undefined;
-  return { plan, read, prepared: calibrated?.prepared };
-}
-
-async function lossesOf(runner: Runner): Promise<Float64Array> {
-  return (await runner.pass({ sequences: [{ ids: IDS, from: 1 }], output: 'loss' })).losses[0]!;
-}
-
-/** A live model at `from` that becomes `to` between two passes, beside a model opened at `to`. */
-async function turned(from: Case, to: Case) {
-  const [first, second] = [await planned(from), await planned(to)];
-  const engine = createCpuBackend();
-  let bytesRead = 0;
-  const read: typeof first.read = (ref, begin, end) => {
-    bytesRead += end - begin;
-    return first.read(ref, begin, end);
-  };
-  const stored = new Map(first.plan.tensors.map((tensor) => [tensor.name, tensor]));
-  const factored = adaptableWeights(architecture, claimTensors(architecture, stored));
-  const weights = await openLiveWeights(first.plan, [engine], read, factored, false, first.prepared);
-  const live = openRunner(engine, architecture, weights, RESIDENT);
-  const before = await lossesOf(live);
-  const opening = bytesRead;
-  const changed = await weights.become(second.plan, second.prepared);
-  await live.renew(changed);
-  const after = await lossesOf(live);
-  const again = bytesRead - opening;
-  live.close();
-  weights.close();
-  engine.close();
-
-  const fresh = createCpuBackend();
-  const written = await openPlannedWeights(second.plan, [fresh], second.read, false, second.prepared);
-  const runner = openRunner(fresh, architecture, written, RESIDENT);
-  const expected = await lossesOf(runner);
-  runner.close();
-  written.close();
-  fresh.close();
-  const difference = Math.max(...after.map((loss, i) => Math.abs(loss - expected[i]!)));
-  return { before, after, expected, difference, changed, again };
-}
-
-const MODELS = ['base+kitchen', 'base+harbour', 'workshop'];
 
 test.each(
   methods
@@ -144,5 +45,89 @@ test.each([
     expect(changed.weights).toEqual(new Set());
     expect(changed.updates.size).toBeGreaterThan(0);
     expect(again).toBe(0);
+  },
+);
+
+const ROOM = 2 ** 30;
+
+/** Those whose merge is the base plus changes, whatever the values are. */
+const LINEAR = ['linear', 'task_arithmetic'];
+
+test('where there is room, the changes of whole contributors stay apart in every method that is linear in them', async () => {
+  const sums: string[] = [];
+  for (const { id, models } of methods.filter((method) => method.id !== 'passthrough')) {
+    const one = { id, models: MODELS.slice(0, models.max), weights: [0.7, 0.7, 0.7] };
+    const { isSum, difference } = await turned(one, { ...one, weights: [0.2, 1.1, 0.5] }, ROOM);
+    if (isSum) sums.push(id);
+    else expect(difference).toBeLessThan(1e-5);
+  }
+  expect(sums.sort()).toEqual(LINEAR);
+}, 60_000);
+
+test.each(
+  LINEAR.flatMap((id) =>
+    [
+      [0.2, 1.1, 0.5],
+      [0.5, 0.5, 0],
+      [0.1, 0, 0.9],
+    ].map((weights) => [id, weights] as const),
+  ),
+)(
+  '%s at %j with a whole contributor: its difference stays, and only vectors and rows of the embedding are merged',
+  async (id, weights) => {
+    const from = { id, models: MODELS, weights: [0.7, 0.7, 0.7] };
+    const { difference, before, after, changed, stored } = await turned(from, { ...from, weights }, ROOM);
+    expect(after).not.toEqual(before);
+    // a change in BF16 is exact to 2⁻⁹ of itself, far less than BF16 takes from what is written
+    expect(difference).toBeLessThan(5e-4);
+    const [exact, rounded] = [
+      await written({ ...from, weights }),
+      await written({ ...from, weights, dtype: 'bfloat16' }),
+    ];
+    expect(difference).toBeLessThan(furthest(exact, rounded) / 8);
+    const isMatrix = (name: string) => !/norm|embed_tokens/.test(name);
+    expect([...stored, ...changed.weights].filter(isMatrix)).toEqual([]);
+    expect([...changed.updates].some(isMatrix)).toBe(true);
+    const asWritten = await turned(
+      { ...from, dtype: 'bfloat16' },
+      { ...from, weights, dtype: 'bfloat16' },
+      ROOM,
+    );
+    expect(asWritten.difference).toBeLessThan(0.02);
+  },
+);
+
+test('differences that do not fit are merged, as they are when the method no longer is linear', async () => {
+  const from = { id: 'task_arithmetic', models: MODELS, weights: [0.7, 0.7, 0.7] };
+  const tight = await turned(from, { ...from, weights: [0.2, 1.1, 0.5] }, 2 ** 16);
+  expect([tight.isSum, tight.difference < 1e-5]).toEqual([false, true]);
+  const other = await turned(from, { ...from, id: 'ties' }, ROOM);
+  expect([other.isSum, other.difference < 1e-5]).toEqual([false, true]);
+});
+
+test.each(['linear', 'task_arithmetic', 'dare_linear'])(
+  '%s: a row of a merged table has the bytes that the whole table has there',
+  async (id) => {
+    const { plan, read } = await planned({ id, models: MODELS, weights: [0.2, 1.1, 0.5], dtype: 'bfloat16' });
+    const engine = createCpuBackend();
+    let bytesRead = 0;
+    const counted: typeof read = (ref, begin, end) => {
+      bytesRead += end - begin;
+      return read(ref, begin, end);
+    };
+    const table = plan.tensors.find(({ name }) => name.includes('embed_tokens'))!;
+    const rowBytes = 2 * table.shape[1]!;
+    const open = () => openPlannedWeights(plan, [engine], counted, false);
+    const [whole, rows] = [await open(), await open()];
+    const all = await whole.read(table.name, 0, 2 * table.elements);
+    const ofAll = bytesRead;
+    for (const row of [0, 3, 250]) {
+      const [begin, end] = [row * rowBytes, (row + 1) * rowBytes];
+      expect(await rows.read(table.name, begin, end)).toEqual(all.slice(begin, end));
+    }
+    const isCut = bytesRead - ofAll < ofAll / 16;
+    expect(isCut).toBe(id !== 'dare_linear');
+    for (const weights of [whole, rows]) weights.close();
+    engine.close();
   },
 );

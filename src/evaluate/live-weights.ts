@@ -1,27 +1,29 @@
 /**
- * Weights of a merge whose recipe changes while they are in use. Where the merge is linear in LoRA updates, they stay factors
- * over the base's weights, and another weight or λ is another scale; all else is merged again when it is next read.
+ * Weights of a merge whose recipe changes while they are in use. Where the merge is linear in changes, LoRA updates stay factors
+ * over the base's weights and other contributors differences to them, as long as these fit, and another weight or λ is another
+ * scale; all else is merged again when it is next read.
  */
 import type { Backend } from '../backend/backend';
 import type { ChangedWeights } from '../forward/weight-source';
 import { loadFactorValues, type ReadTensor } from '../inputs/stored-tensor';
-import type { LowRank, TensorRef } from '../inputs/tensor-view';
+import type { LowRank } from '../inputs/tensor-view';
 import { methodById } from '../merge/methods';
 import type { Plan, TensorPlan } from '../merge/plan/plan';
 import { measuredTensors } from '../merge/run/whole-model';
 import type { Prepared } from '../merge/tensor/prepared';
 import {
   computedTensors,
-  type FactoredChange,
-  factoredChange,
+  type KeptApart,
+  livePlannedTensors,
   type MergedTensors,
   openMerged,
   type PlannedTensor,
   type PlannedWeights,
-  plannedTensors,
+  plannedSummands,
   readTensorOf,
   storedTensors,
 } from './planned-weights';
+import { type FactoredChange, nameOf } from './weight-change';
 
 export interface LiveWeights extends PlannedWeights {
   /**
@@ -38,14 +40,13 @@ interface LiveTensor extends PlannedTensor {
 
 /**
  * Opens the weights of a clean plan.
- * @param factored stored names of the weights that the forward pass takes an update of
  * @param exact as of `openPlannedWeights`
  */
 export async function openLiveWeights(
   plan: Plan,
   engines: readonly Backend[],
   read: ReadTensor,
-  factored: ReadonlySet<string>,
+  apart: KeptApart,
   exact: boolean,
   prepared?: Prepared,
 ): Promise<LiveWeights> {
@@ -58,16 +59,13 @@ export async function openLiveWeights(
     return loading;
   };
   let live = new Map<string, LiveTensor>();
+  let summands = new Map<string, PlannedTensor>();
   const stored = storedTensors(live, load);
   let merged: MergedTensors | undefined;
 
   const take = async (next: Plan, ahead: Prepared | undefined): Promise<void> => {
-    const before = live;
-    const changeOf = (tensor: TensorPlan) =>
-      factored.has(tensor.name)
-        ? (factoredChange(tensor) ?? withoutEffect(tensor, before.get(tensor.name)?.change))
-        : undefined;
-    const planned = plannedTensors(next, exact, changeOf);
+    const planned = livePlannedTensors(next, exact, apart, live);
+    summands = plannedSummands(planned);
     live = new Map(
       [...planned].map(([name, tensor]) => [name, { ...tensor, key: keyOf(tensor.plan, next) }]),
     );
@@ -83,7 +81,7 @@ export async function openLiveWeights(
     exclusive: true,
     atOnce: engines.length,
     read: readTensorOf(
-      (name) => live.get(name)!,
+      (name) => live.get(name) ?? summands.get(name)!,
       read,
       () => merged!,
     ),
@@ -97,7 +95,7 @@ export async function openLiveWeights(
         const was = before.get(name)!;
         const isComputed = !change && !tensor.copy;
         if (was.key === key && !(isMeasured && isComputed)) continue;
-        if (change && was.change) changed.updates.add(name);
+        if (change && was.change && isOver(change, was.change)) changed.updates.add(name);
         else changed.weights.add(name);
       }
       return changed;
@@ -110,14 +108,10 @@ export async function openLiveWeights(
   };
 }
 
-/** A change whose every contributor has come to weigh nothing: its base is copied. */
-function withoutEffect({ copy }: TensorPlan, was: FactoredChange | undefined): FactoredChange | undefined {
-  if (!copy || !was || nameOf(copy) !== nameOf(was.origin)) return undefined;
-  return { ...was, factors: was.factors.map((factor) => ({ ...factor, coefficient: 0 })) };
-}
-
-function nameOf(...refs: readonly TensorRef[]): string {
-  return refs.map(({ folder, file, begin, key }) => [folder, file, begin, key].join()).join(' ');
+/** Whether a change is over the same weight and differences as another. */
+function isOver({ origin, differences }: FactoredChange, was: FactoredChange): boolean {
+  const names = (all: FactoredChange['differences']) => all.map(({ plan }) => plan.name).join();
+  return nameOf(origin) === nameOf(was.origin) && names(differences) === names(was.differences);
 }
 
 function keyOf({ copy, method, parameters, models, dtype }: TensorPlan, { recipe }: Plan): string {

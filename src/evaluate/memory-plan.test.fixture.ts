@@ -93,12 +93,17 @@ models: [{model: base+lora, parameters: {weight: 1}}]
 base_model: base
 models: [{model: tuned, parameters: {weight: 1, density: 0.5}}]
 `,
+  difference: `merge_method: task_arithmetic
+base_model: base
+models: [{model: tuned, parameters: {weight: 1}}]
+`,
 };
 
 export const MEMORY_CASES = [
   ['lora', 'stored'],
   ['lora', '8-bit'],
   ['ties', 'stored'],
+  ['difference', 'stored'],
 ] as const;
 
 /** What is stated of a text with the base asked beside it; then the text is written. */

@@ -10,6 +10,7 @@ import { sourceOf } from '../forward/runner.test.cases';
 import type { WeightSource } from '../forward/weight-source';
 import * as backends from '../host/backends';
 import { resolveArchitecture } from '../models/resolution';
+import { memoryWords } from '../reports/evaluate';
 import { GREEDY, generate } from './generation';
 import { MEMORY_CASES, statedAndWritten } from './memory-plan.test.fixture';
 
@@ -37,8 +38,10 @@ test.each(MEMORY_CASES)(
       createCpuBackend(openSharedWeights(0, () => () => undefined, { residentBytes: 2 ** 31 })),
     ]);
     const stated = await statedAndWritten(recipe, weights, { ...TRAITS, residentBytes: 2 ** 31 });
-    expect(memories.length).toBe(6);
+    expect(memories.length).toBeGreaterThan(5);
     const held = memories.reduce((sum, { buffer }) => sum + buffer.byteLength, 0);
+    const difference = /, difference [\d.]+.MB \(≈.50.% of the merged speed\),/;
+    expect(difference.test(memoryWords(stated))).toBe(recipe === 'difference');
     expect([held < stated.bytes, stated.bytes < 2 * held]).toEqual([true, true]);
   },
 );

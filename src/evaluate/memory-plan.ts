@@ -12,8 +12,15 @@ import type { Architecture } from '../models/architecture';
 import { resolveArchitecture } from '../models/resolution';
 import type { MemoryReport, MemoryRequest, RunTarget } from '../reports/evaluate';
 import { generate, WRITING_RESIDENT_BYTES, writingRunner } from './generation';
-import { computedTensors, factoredChange, plannedTensors, storedTensors } from './planned-weights';
-import { adaptable, plannedConfig } from './running-model';
+import {
+  computedTensors,
+  differenceBytes,
+  livePlannedTensors,
+  plannedTensors,
+  storedTensors,
+} from './planned-weights';
+import { keptApart, plannedConfig, roomForLive } from './running-model';
+import { factoredChange } from './weight-change';
 
 type PlanTarget = (target: RunTarget) => Promise<{ plan: Plan; exact: boolean }>;
 
@@ -37,6 +44,7 @@ export async function planMemory(
     return emptyModel(
       { ...planned, live: 'recipe' in target },
       resolveArchitecture(config, { masked: false }),
+      roomForLive(writingRunner(weights), traits),
     );
   };
   const length = { prompt: promptTokens, maxTokens };
@@ -46,10 +54,11 @@ export async function planMemory(
     const model = await open(target);
     const options = writingRunner(weights);
     const { bytes, runner, tokens } = await measured(model, traits, options, length, 'write');
-    const { factorBytes, mergeBytes } = model;
+    const { factorBytes, differences, mergeBytes } = model;
     reports.push({
       bytes: bytes + factorBytes + mergeBytes + (beside?.bytes ?? 0),
-      weightBytes: Math.max(0, runner.residentBytes - factorBytes),
+      weightBytes: Math.max(0, runner.residentBytes - factorBytes - differences),
+      differenceBytes: differences,
       roomBytes: Math.max(WRITING_RESIDENT_BYTES, traits.residentBytes ?? 0),
       factorBytes: 2 * factorBytes,
       cacheBytes: sequenceBytes(model.architecture, tokens).all,
@@ -66,6 +75,7 @@ interface EmptyModel {
   source: WeightSource;
   /** LoRA factors, once: they are on the device and beside it. */
   factorBytes: number;
+  differences: number;
   mergeBytes: number;
 }
 
@@ -73,11 +83,11 @@ interface EmptyModel {
 function emptyModel(
   { plan, exact, live }: { plan: Plan; exact: boolean; live: boolean },
   architecture: Architecture,
+  roomBytes: number,
 ): EmptyModel {
-  const factored = live ? adaptable(plan, architecture) : undefined;
-  const planned = plannedTensors(plan, exact, (tensor) =>
-    (factored?.has(tensor.name) ?? exact) ? factoredChange(tensor) : undefined,
-  );
+  const planned = live
+    ? livePlannedTensors(plan, exact, keptApart(plan, architecture, roomBytes))
+    : plannedTensors(plan, exact, exact ? factoredChange : () => undefined);
   // nobody writes to them: pieces of one length are the same one
   let piece = new Uint8Array(0);
   const zeros = async (_: unknown, begin: number, end: number) => {
@@ -100,7 +110,8 @@ function emptyModel(
   const mergeBytes = computed.length > 0 ? peakBytes(computed) + largest : 0;
   // as the weights that it stands for, it reads ahead where nothing is computed
   const exclusive = live || computed.length > 0;
-  return { architecture, source: { ...stored, exclusive, read: zeros }, factorBytes, mergeBytes };
+  const source = { ...stored, exclusive, read: zeros };
+  return { architecture, source, factorBytes, differences: differenceBytes(planned), mergeBytes };
 }
 
 /** What a text takes on an engine: written behind a prompt, or read as a whole. */

@@ -10,11 +10,12 @@ import {
   type LowRankUpdate,
   type StoredWeight,
   type WeightSource,
+  type WeightSummand,
 } from '../forward/weight-source';
 import { threadPool } from '../host/threads';
 import { castTensor } from '../inputs/dequantization';
 import { loadFactorValues, type ReadTensor } from '../inputs/stored-tensor';
-import type { LowRank, TensorRef, TensorView } from '../inputs/tensor-view';
+import type { LowRank, TensorView } from '../inputs/tensor-view';
 import type { MergeMethod } from '../merge/method';
 import { methodById } from '../merge/methods';
 import type { Plan, TensorPlan } from '../merge/plan/plan';
@@ -22,6 +23,7 @@ import { measuredTensors, measureWholeModel } from '../merge/run/whole-model';
 import { changeCoefficients } from '../merge/tensor/change-coefficients';
 import {
   type ComputeSettings,
+  canBeCut,
   computeTensor,
   openComputed,
   openWorkspaceFor,
@@ -29,6 +31,7 @@ import {
 import type { Prepared } from '../merge/tensor/prepared';
 import type { Workspace } from '../merge/tensor/workspace';
 import { giveBack, spareCopy } from '../sources/spare-arrays';
+import { type FactoredChange, factoredChange, linearChange, withoutEffect } from './weight-change';
 
 export interface PlannedWeights extends WeightSource {
   /** Gives back the device memory that merging takes; the next read takes it again. */
@@ -71,7 +74,7 @@ export async function openPlannedWeights(
   };
 }
 
-/** How a weight is read: as it is stored, as a stored one and factors over it, or computed. */
+/** How a weight is read: as it is stored, as a stored one and what changes it, or computed. */
 export interface PlannedTensor {
   plan: TensorPlan;
   change: FactoredChange | undefined;
@@ -94,23 +97,59 @@ export function plannedTensors(
 }
 
 export function computedTensors(planned: ReadonlyMap<string, PlannedTensor>): TensorPlan[] {
-  return [...planned.values()].flatMap(({ plan, change }) => (plan.copy || change ? [] : [plan]));
+  return [...planned.values()].flatMap(({ plan, change }) => {
+    const apart = change?.differences.map((difference) => difference.plan) ?? [];
+    return plan.copy || (change && apart.length === 0) ? apart : [plan, ...apart];
+  });
 }
+
+/** The tensors that weights are sums of, by the names they are read by. */
+export function plannedSummands(planned: ReadonlyMap<string, PlannedTensor>): Map<string, PlannedTensor> {
+  const summands = new Map<string, PlannedTensor>();
+  for (const [name, { plan, change }] of planned) {
+    if (!change?.differences.length) continue;
+    const { origin, differences } = change;
+    const base = { ...plan, name: unchanged(name), dtype: origin.dtype, copy: origin };
+    for (const own of [base, ...differences.map((difference) => difference.plan)])
+      summands.set(own.name, { plan: own, change: undefined });
+  }
+  return summands;
+}
+
+/** A weight before anything changes it. */
+const unchanged = (name: string) => `${name}, unchanged`;
 
 /** Weights as the forward pass knows them. @param into in place of what these hold */
 export function storedTensors(
   planned: ReadonlyMap<string, PlannedTensor>,
   load: LoadFactors,
-  into = { tensors: new Map<string, StoredWeight>(), updates: new Map<string, LowRankUpdate>() },
+  into = {
+    tensors: new Map<string, StoredWeight>(),
+    updates: new Map<string, LowRankUpdate>(),
+    sums: new Map<string, readonly WeightSummand[]>(),
+  },
 ) {
-  const { tensors, updates } = into;
-  tensors.clear();
-  updates.clear();
+  const { tensors, updates, sums } = into;
+  for (const map of [tensors, updates, sums]) map.clear();
   for (const [name, { plan, change }] of planned) {
-    tensors.set(name, storedAs(plan, change));
-    if (change) updates.set(name, joinedUpdate(updatesOf(change, load))!);
+    const isSum = change !== undefined && change.differences.length > 0;
+    tensors.set(name, storedAs(plan, isSum ? undefined : change));
+    const update = change && joinedUpdate(updatesOf(change, load));
+    if (update) updates.set(name, update);
+    if (isSum) sums.set(name, summandsOf(name, change));
   }
   return into;
+}
+
+function summandsOf(name: string, { origin, differences }: FactoredChange): WeightSummand[] {
+  const all = [
+    { name: unchanged(name), dtype: origin.dtype, scale: 1 },
+    ...differences.map(({ plan, coefficient }) => ({ ...plan, scale: coefficient })),
+  ];
+  return all.map(({ name: own, dtype, scale }) => {
+    if (!isWeightDtype(dtype)) throw new Error(`${own}: ${dtype} is no weight`);
+    return { name: own, dtype, scale };
+  });
 }
 
 /** Reads weights from where each lies. */
@@ -121,7 +160,7 @@ export function readTensorOf(
 ): WeightSource['read'] {
   return (name, begin, end) => {
     const { plan, change } = planned(name);
-    const stored = change?.origin ?? plan.copy;
+    const stored = plan.copy ?? (change?.differences.length ? undefined : change?.origin);
     return stored ? read(stored, begin, end) : merged().read(plan, begin, end);
   };
 }
@@ -145,34 +184,54 @@ function storedAs(tensor: TensorPlan, change: FactoredChange | undefined): Store
   return { dtype, shape: tensor.shape };
 }
 
-/** W₀ + Σ cᵢ·ΔWᵢ, each ΔWᵢ as its factors. */
-export interface FactoredChange {
-  origin: TensorRef;
-  factors: readonly { coefficient: number; lowRank: LowRank }[];
+/** What a model keeps on the device beside stored weights, by their names. */
+export interface KeptApart {
+  /** Weights that can have an update in factors. */
+  factored: ReadonlySet<string>;
+  /** Weights that can be sums. */
+  summed: ReadonlySet<string>;
+  /** Room for all weights: where they do not fit with the differences, tensors are merged. */
+  roomBytes: number;
 }
 
-/**
- * A linear map of a block whose merge is one stored weight plus plain LoRA updates with known coefficients; undefined for all
- * else.
- */
-export function factoredChange(tensor: TensorPlan): FactoredChange | undefined {
-  const { role, models, base, copy, method } = tensor;
-  const views = models.map(({ view }) => view);
-  const origin = base?.origin ?? views[0]?.origin;
-  if (copy || role.layer === null || role.kind !== 'linear' || !origin || origin.rows || origin.derived)
-    return undefined;
-  const isPlain = ({ origin: own, lowRank, addend }: TensorView) =>
-    own.folder === origin.folder &&
-    own.file === origin.file &&
-    own.begin === origin.begin &&
-    !lowRank?.magnitude &&
-    !addend;
-  if (!views.every(isPlain) || (base && (base.lowRank || base.addend))) return undefined;
-  const coefficients = changeCoefficients(tensor, methodById.get(method)!);
-  const factors = views.flatMap(({ lowRank }, i) =>
-    lowRank ? [{ coefficient: coefficients?.[i] ?? 0, lowRank }] : [],
-  );
-  return coefficients && factors.length > 0 ? { origin, factors } : undefined;
+/** The weights of a plan whose recipe may change. @param exact as of {@link openPlannedWeights}; @param before as they were */
+export function livePlannedTensors(
+  plan: Plan,
+  exact: boolean,
+  { factored, summed, roomBytes }: KeptApart,
+  before?: ReadonlyMap<string, PlannedTensor>,
+): Map<string, PlannedTensor> {
+  const withoutSums = (tensor: TensorPlan) =>
+    factored.has(tensor.name) ? factoredChange(tensor) : undefined;
+  const withSums = (tensor: TensorPlan) => {
+    const change = summed.has(tensor.name) ? linearChange(tensor, factored.has(tensor.name)) : undefined;
+    return change?.differences.length ? change : withoutSums(tensor);
+  };
+  const planWith = (changeOf: typeof withSums) =>
+    plannedTensors(
+      plan,
+      exact,
+      (tensor) => changeOf(tensor) ?? withoutEffect(tensor, before?.get(tensor.name)?.change),
+    );
+  const whole = planWith(withSums);
+  return residentBytes(whole) <= roomBytes ? whole : planWith(withoutSums);
+}
+
+/** Bytes of all weights, as they are kept. */
+function residentBytes(planned: ReadonlyMap<string, PlannedTensor>): number {
+  let bytes = differenceBytes(planned);
+  for (const { plan, change } of planned.values()) {
+    bytes += tensorBytes(change?.origin.dtype ?? plan.dtype, plan.shape) ?? 0;
+    for (const { lowRank } of change?.factors ?? [])
+      bytes += 4 * lowRank.rank * plan.shape.reduce((a, b) => a + b, 0);
+  }
+  return bytes;
+}
+
+/** Of them, differences. */
+export function differenceBytes(planned: ReadonlyMap<string, PlannedTensor>): number {
+  const all = [...planned.values()].flatMap(({ change }) => change?.differences ?? []);
+  return all.reduce((sum, { plan }) => sum + (tensorBytes(plan.dtype, plan.shape) ?? 0), 0);
 }
 
 type LoadFactors = (lowRank: LowRank) => ReturnType<typeof loadFactorValues>;
@@ -214,15 +273,11 @@ export async function openMerged(
     return work;
   };
   const { seed = 0, nonFinite = 'stop' } = plan.recipe.amalgam;
-  const wholeModel = await measureWholeModel({
-    plan,
-    methods: methodById,
-    work: workOn(engines[0]!),
-    engine: engines[0]!,
-    read,
-    seed,
-    nonFinite,
-  });
+  const measured = { plan, methods: methodById, engine: engines[0]!, read, seed, nonFinite };
+  const wholeModel =
+    measuredTensors(plan, methodById).length > 0
+      ? await measureWholeModel({ ...measured, work: workOn(engines[0]!) })
+      : undefined;
   const settings = {
     seed,
     nonFinite,
@@ -234,6 +289,8 @@ export async function openMerged(
   return {
     async read(tensor, begin, end) {
       const { name } = tensor;
+      const part = whole.has(name) ? undefined : rangeOf(tensor, begin, end);
+      if (part) return run((engine) => mergeWhole(part, workOn(engine), read, settings));
       const merged = whole.get(name) ?? run((engine) => mergeWhole(tensor, workOn(engine), read, settings));
       whole.set(name, merged);
       if (whole.size > engines.length) whole.delete(whole.keys().next().value!);
@@ -250,6 +307,33 @@ export async function openMerged(
       for (const work of works.values()) work.close();
       works.clear();
     },
+  };
+}
+
+/** Most of a tensor that is merged by itself. */
+const FEW = 1 / 16;
+
+/** A few elements of a tensor that is merged one element at a time, as a tensor; undefined for all else. */
+function rangeOf(tensor: TensorPlan, begin: number, end: number): TensorPlan | undefined {
+  const bytes = tensorBytes(tensor.dtype, tensor.shape)!;
+  const method = methodById.get(tensor.method)!;
+  const isLinear = method.compute.kind === 'weights' || changeCoefficients(tensor, method) !== undefined;
+  if (end - begin > FEW * bytes || !isLinear || !canBeCut(tensor, method)) return undefined;
+  const width = bytes / tensor.elements;
+  const shape = [(end - begin) / width];
+  const cut = (view: TensorView): TensorView => {
+    const stored = (view.origin.end - view.origin.begin) / tensor.elements;
+    const place = {
+      begin: view.origin.begin + (begin / width) * stored,
+      end: view.origin.begin + (end / width) * stored,
+    };
+    return { ...view, origin: { ...view.origin, ...place, shape } };
+  };
+  return {
+    ...tensor,
+    ...{ shape, elements: shape[0]! },
+    ...(tensor.base && { base: cut(tensor.base) }),
+    models: tensor.models.map((model) => ({ ...model, view: cut(model.view) })),
   };
 }
 

@@ -27,7 +27,7 @@ import type { RunningProgress } from '../reports/evaluate';
 import { openCached } from '../store/cached-source';
 import { endTokens } from './generation';
 import { openLiveWeights } from './live-weights';
-import { castPlans, openPlannedWeights } from './planned-weights';
+import { castPlans, type KeptApart, openPlannedWeights } from './planned-weights';
 
 export interface RunningModel {
   runner: Runner;
@@ -127,7 +127,7 @@ export async function openModelOn(
         plan,
         engines,
         model.read,
-        adaptable(plan, architecture),
+        keptApart(plan, architecture, roomForLive(model.runner, engines[0]!)),
         model.exact,
         model.prepared,
       )
@@ -167,10 +167,21 @@ export async function openModelOn(
   }
 }
 
-/** Stored names of the weights that can stay factors. @throws as {@link openModelOn} */
-export function adaptable({ tensors }: Plan, architecture: Architecture): ReadonlySet<string> {
+/** What a live model keeps apart of the weights that it merges. @throws as {@link openModelOn} */
+export function keptApart({ tensors }: Plan, architecture: Architecture, roomBytes: number): KeptApart {
   const weights = castPlans(tensors).filter(({ dtype }) => isWeightDtype(dtype));
-  return adaptableWeights(architecture, claimTensors(architecture, new Map(weights.map((t) => [t.name, t]))));
+  const claimed = claimTensors(architecture, new Map(weights.map((t) => [t.name, t])));
+  const factored = adaptableWeights(architecture, claimed);
+  return { factored, summed: new Set([...factored, claimed.get(architecture.final.head)!]), roomBytes };
+}
+
+/** Room for the weights of a live model in which changes stay apart: none at eight bits, which would round each by itself. */
+export function roomForLive(
+  { residentBytes = 0, weights }: RunnerOptions = {},
+  engine: Pick<CountedBackend, 'residentBytes'>,
+): number {
+  const isKept = residentBytes > 0 && weights !== '8-bit';
+  return isKept ? Math.max(residentBytes, engine.residentBytes ?? 0) : 0;
 }
 
 /**

@@ -1,21 +1,22 @@
 /** Weights on the device: linear layers in their storage dtype, cut into tiles of whole output rows; vectors in f32. */
 
-import type { Backend, BackendBuffer } from '../backend/backend';
+import type { BackendBuffer } from '../backend/backend';
 import { DTYPE_CODE } from '../backend/kernels/encoding';
-import {
-  ENCODED_BLOCK,
-  ENCODED_CODE,
-  encodeWeights,
-  PANEL,
-  packPanels,
-  panelRowBytes,
-} from '../backend/kernels/matmul';
+import { encodeWeights, PANEL, packPanels } from '../backend/kernels/matmul';
 import { type WeightDtype, weightBytes } from '../formats/dtype';
 import { decodeToF32 } from '../formats/half';
 import type { Linear, Vector } from '../models/architecture';
 import { type DeviceLowRank, loadLowRank } from './low-rank';
 import type { Queue } from './queue';
-import { joinedUpdate, type LowRankUpdate, type StoredWeight, type WeightSource } from './weight-source';
+import { cutRows, layoutOn, rowBytesOf, type WeightLayout } from './weight-layout';
+import {
+  joinedUpdate,
+  type LowRankUpdate,
+  type StoredWeight,
+  summandsOf,
+  type WeightSource,
+  type WeightSummand,
+} from './weight-source';
 
 /** Bytes asked for at once. */
 const READ_BYTES = 8 << 20;
@@ -31,11 +32,10 @@ export interface DeviceLinear {
   scale: number;
   /** Whole output rows [first, first + outputs). */
   tiles: DeviceTile[];
+  /** What is added to these weights, each without bias and summands of its own. */
+  summands?: DeviceLinear[];
   lowRank?: DeviceLowRank;
 }
-
-/** Stored rows one after the other; in panels, as the processor multiplies fastest; either at eight bits. */
-export type WeightLayout = 'rows' | 'panels' | 'eight-bit rows' | 'eight-bit panels';
 
 export interface DeviceTile {
   first: number;
@@ -58,40 +58,32 @@ export interface WeightReader {
   linear(linear: Linear, signal?: AbortSignal): Promise<DeviceLinear>;
   /** Layers of one input, in one buffer where they fit: one dispatch multiplies them all. Not in panels. */
   linears(group: readonly Linear[], signal?: AbortSignal): Promise<DeviceLinear[]>;
-  /** Reads the low-rank updates anew of layers that were loaded together. */
+  /** Takes the scales of summands, and reads the low-rank updates anew, of layers that were loaded together. */
   renewUpdates(
     devices: readonly DeviceLinear[],
     group: readonly Linear[],
     signal?: AbortSignal,
   ): Promise<void>;
-  /** Output rows [first, first + outputs) of a linear layer without bias and update, as one tile. */
-  tile(linear: Linear, first: number, outputs: number, signal?: AbortSignal): Promise<DeviceTile>;
+  /** Reads the biases anew of layers that are loaded. */
+  renewBiases(
+    devices: readonly DeviceLinear[],
+    group: readonly Linear[],
+    signal?: AbortSignal,
+  ): Promise<void>;
+  /** Output rows [first, first + outputs) of a summand of a linear layer, without bias and update, as one tile. */
+  tile(
+    linear: Linear,
+    summand: WeightSummand,
+    first: number,
+    outputs: number,
+    signal?: AbortSignal,
+  ): Promise<DeviceTile>;
   /** A whole tensor as f32. */
   vector(name: string, signal?: AbortSignal): Promise<BackendBuffer>;
   /** The values of a vector, as they are used. */
   values(vector: Vector, signal?: AbortSignal): Promise<Float32Array<ArrayBuffer>>;
   upload(values: Float32Array<ArrayBuffer>, label: string): BackendBuffer;
   free(linear: DeviceLinear): void;
-}
-
-type WeightEngine = Pick<Backend, 'kind' | 'allocateWeights'>;
-
-/** Whether an engine can have weights of eight bits: on the processor those that threads share. */
-export function hasEightBits({ kind, allocateWeights }: WeightEngine): boolean {
-  return kind === 'webgpu' || allocateWeights !== undefined;
-}
-
-/** How an engine has a matrix. @param encoded at eight bits where that can be: there are blocks of 32 inputs */
-export function layoutOn(engine: WeightEngine, inputs: number, encoded: boolean): WeightLayout {
-  const form = engine.kind === 'cpu' ? 'panels' : 'rows';
-  const isEncoded = encoded && hasEightBits(engine) && inputs % ENCODED_BLOCK.inputs === 0;
-  return isEncoded ? `eight-bit ${form}` : form;
-}
-
-/** Bytes of a row of weights. */
-export function rowBytesOf(layout: WeightLayout, dtype: WeightDtype, inputs: number): number {
-  if (layout === 'eight-bit rows') return (inputs / ENCODED_BLOCK.inputs) * ENCODED_BLOCK.deviceBytes;
-  return panelRowBytes(layout === 'eight-bit panels' ? ENCODED_CODE : DTYPE_CODE[dtype], inputs);
 }
 
 /**
@@ -151,12 +143,14 @@ export function createWeightReader(
     queue.free(raw);
   };
 
-  const tile = async (linear: Linear, first: number, outputs: number, signal?: AbortSignal) => {
-    const device = withoutWeights(linear);
+  const summands = ({ weight }: Linear) => summandsOf(source, stored(weight).name);
+
+  const tile: WeightReader['tile'] = async (linear, summand, first, outputs, signal) => {
+    const device = { ...summand, inputs: linear.inputs };
     const layout = layoutFor(linear.inputs);
     const weights = room(outputs, device);
     try {
-      await fill((row, rows) => put(weights, device, row, rows), linear, first, outputs, signal);
+      await fill((row, rows) => put(weights, device, row, rows), linear, summand, first, outputs, signal);
       if (layout === 'panels') layOut(weights, device.dtype, linear.inputs, outputs);
       return { first, outputs, weights, row: 0, layout };
     } catch (error) {
@@ -169,15 +163,15 @@ export function createWeightReader(
   const fill = async (
     take: (row: number, stored: Uint8Array<ArrayBuffer>) => void,
     linear: Linear,
+    { name, dtype }: WeightSummand,
     first: number,
     outputs: number,
     signal?: AbortSignal,
   ) => {
-    const { name, weight } = stored(linear.weight);
-    const width = weightBytes(weight.dtype);
+    const width = weightBytes(dtype);
     const rowBytes = linear.inputs * width;
     if (linear.storage === 'in_out') {
-      take(0, new Uint8Array((await transposed(linear, width, first, outputs, signal)).buffer));
+      take(0, new Uint8Array((await transposed(linear, name, width, first, outputs, signal)).buffer));
       return;
     }
     const begin = first + (linear.stack?.index ?? 0) * linear.outputs;
@@ -201,13 +195,13 @@ export function createWeightReader(
 
   /** Rows of outputs out of a weight stored [inputs, outputs]. */
   const transposed = async (
-    { weight, inputs, outputs: stride, stack }: Linear,
+    { inputs, outputs: stride, stack }: Linear,
+    name: string,
     width: 2 | 4,
     first: number,
     outputs: number,
     signal?: AbortSignal,
   ) => {
-    const { name } = stored(weight);
     const out = width === 4 ? new Uint32Array(inputs * outputs) : new Uint16Array(inputs * outputs);
     const rows = Math.max(1, Math.floor(READ_BYTES / (stride * width)));
     for (let row = 0; row < inputs; row += rows) {
@@ -234,6 +228,7 @@ export function createWeightReader(
     queue.free(lowRank.outOf);
   };
   const free = (device: DeviceLinear) => {
+    for (const summand of device.summands ?? []) free(summand);
     for (const { weights, bias, borrowed } of device.tiles) {
       if (borrowed) continue;
       queue.free(weights);
@@ -265,6 +260,9 @@ export function createWeightReader(
     );
     const fresh = await loadLowRank(updates, group, devices, upload, signal);
     for (const [i, device] of devices.entries()) {
+      const [, ...scales] = summands(group[i]!);
+      for (const [k, summand] of (device.summands ?? []).entries())
+        summand.scale = scales[k]!.scale * device.scale;
       freeLowRank(device);
       const own = fresh[i];
       if (own) device.lowRank = own;
@@ -279,25 +277,48 @@ export function createWeightReader(
     return (await floats(bias, signal)).slice(begin, begin + outputs).map((v) => v * scale);
   };
 
-  const withoutWeights = ({ weight, inputs, outputs, scale = 1 }: Linear): DeviceLinear => {
-    const { name, weight: found } = stored(weight);
-    return { name, inputs, outputs, dtype: found.dtype, scale, tiles: [] };
+  const renewBiases: WeightReader['renewBiases'] = async (devices, group, signal) => {
+    for (const [i, { tiles }] of devices.entries()) {
+      const values = await biasOf(group[i]!, signal);
+      for (const { bias, row, first, outputs } of tiles)
+        if (values && bias) queue.write(bias, 4 * row, values.slice(first, first + outputs));
+    }
+  };
+
+  const withoutWeights = (of: Linear): DeviceLinear => {
+    const { weight, inputs, outputs, scale = 1 } = of;
+    return { name: stored(weight).name, inputs, outputs, dtype: summands(of)[0]!.dtype, scale, tiles: [] };
+  };
+
+  const loadTiles = async (to: DeviceLinear, of: Linear, summand: WeightSummand, signal?: AbortSignal) => {
+    for (const [first, outputs] of cutRows(of, summand.dtype, tileBytes))
+      to.tiles.push(await tile(of, summand, first, outputs, signal));
   };
 
   const linear = async (of: Linear, signal?: AbortSignal) => {
     const device = withoutWeights(of);
     try {
-      for (const [first, outputs] of cutRows(of, device.dtype, tileBytes)) {
-        device.tiles.push(await tile(of, first, outputs, signal));
-      }
+      await loadTiles(device, of, summands(of)[0]!, signal);
       const bias = await biasOf(of, signal);
       for (const t of bias ? device.tiles : [])
         t.bias = upload(bias!.slice(t.first, t.first + t.outputs), of.bias!);
+      await addSummands(device, of, signal);
       await renewUpdates([device], [of], signal);
       return device;
     } catch (error) {
       free(device);
       throw error;
+    }
+  };
+
+  /** Loads what is added to a layer's weights. */
+  const addSummands = async (device: DeviceLinear, of: Linear, signal?: AbortSignal) => {
+    for (const summand of summands(of).slice(1)) {
+      const { name, dtype } = summand;
+      const own: DeviceLinear = { ...device, name, dtype, scale: summand.scale * device.scale, tiles: [] };
+      delete own.summands;
+      device.summands = [...(device.summands ?? []), own];
+      await loadTiles(own, of, summand, signal);
     }
   };
 
@@ -316,6 +337,7 @@ export function createWeightReader(
     tile,
     free,
     renewUpdates,
+    renewBiases,
     linear,
     async linears(group, signal) {
       const devices = group.map(withoutWeights);
@@ -335,6 +357,7 @@ export function createWeightReader(
           await fill(
             (at, bytes) => put(weights!, devices[i]!, from + at, bytes),
             one,
+            summands(one)[0]!,
             0,
             one.outputs,
             signal,
@@ -348,6 +371,7 @@ export function createWeightReader(
           const bias = upload(biases, `${name}, bias`);
           for (const { tiles } of devices) tiles[0]!.bias = bias;
         }
+        for (const [i, one] of group.entries()) await addSummands(devices[i]!, one, signal);
         await renewUpdates(devices, group, signal);
         return devices;
       } catch (error) {
@@ -369,23 +393,7 @@ export function createWeightReader(
           parts.push(part.as === 'decay' ? read.map((v) => -Math.exp(v)) : read);
         }
       }
-      const whole = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
-      let at = 0;
-      for (const part of parts) {
-        whole.set(part, at);
-        at += part.length;
-      }
-      return whole;
+      return Float32Array.from(parts.flatMap((part) => [...part]));
     },
   };
-}
-
-/** The row ranges of a weight's tiles, whole panels where they fit: [first, count]. */
-export function cutRows(linear: Linear, dtype: WeightDtype, tileBytes: number): [number, number][] {
-  const most = Math.floor(tileBytes / (linear.inputs * weightBytes(dtype)));
-  const rows = Math.max(1, most < PANEL ? most : most - (most % PANEL));
-  return Array.from({ length: Math.ceil(linear.outputs / rows) }, (_, i) => [
-    i * rows,
-    Math.min(rows, linear.outputs - i * rows),
-  ]);
 }

@@ -144,23 +144,13 @@ export function openHeadPass(
   const slice = async (tile: HeadTile, first: number, columns: number, bias?: BackendBuffer) => {
     const isDrawn = output === 'draw';
     const y = isDrawn ? whole() : { buffer: workspace.take('logits', n * columns * 4), stride: columns };
-    const { dtype } = model.reader.stored(final.head).weight;
     const column = tile.first + first;
-    op.product(
-      {
-        buffer: tile.weights,
-        layout: tile.layout,
-        dtype,
-        inputs: embedding.width,
-        first,
-        outputs: columns,
-        ...(bias && { bias }),
-      },
-      rows!,
-      y,
-      n,
-      isDrawn ? column : 0,
-    );
+    const begin = isDrawn ? column : 0;
+    for (const [k, { weights: buffer, layout, dtype, scale }] of tile.summands.entries()) {
+      const weights = { buffer, layout, dtype, inputs: embedding.width, first, outputs: columns };
+      const at = { begin, scale, add: k > 0 };
+      if (scale !== 0) op.product({ ...weights, ...(bias && k === 0 && { bias }) }, rows!, y, n, at);
+    }
     if (isDrawn) return queue.breathe();
     capAll(y, n * columns);
     const segments = segmentsOf(columns);

@@ -13,16 +13,7 @@ import {
 import { claimTensors, expectedTensors, leavesOf, linearSites, tensorsIn } from '../models/claim';
 import { unsupported } from '../models/config-reader';
 import type { KeptWeights } from '../reports/evaluate';
-import {
-  createWeightReader,
-  cutRows,
-  type DeviceLinear,
-  type DeviceTile,
-  hasEightBits,
-  layoutOn,
-  rowBytesOf,
-  type WeightReader,
-} from './device-weights';
+import { createWeightReader, type DeviceLinear, type DeviceTile, type WeightReader } from './device-weights';
 import { createEmbeddingTable, type EmbeddingTable } from './embedding-table';
 import { createLayerStore, type Layer, type LayerStore } from './layer-store';
 import type { DeviceNorm, Operations } from './operations';
@@ -30,11 +21,16 @@ import { closeOuter, freeNorm, loadNorm, loadOuter, type OuterWeights } from './
 import { sharedReads } from './parts/kinds';
 import type { BlockWeights } from './parts/part';
 import { allEnded } from './queue';
-import type { ChangedWeights, WeightSource } from './weight-source';
+import { cutRows, hasEightBits, layoutOn, rowBytesOf } from './weight-layout';
+import { type ChangedWeights, summandsOf, type WeightSource, type WeightSummand } from './weight-source';
 import type { Workspace } from './workspace';
 
-/** A tile of the head: rows of logits [first, first + outputs). */
-export interface HeadTile extends DeviceTile, Layer {}
+/** A tile of the head: rows of logits [first, first + outputs), of each summand of its weights. */
+export interface HeadTile extends Layer {
+  first: number;
+  outputs: number;
+  summands: (DeviceTile & Pick<WeightSummand, 'dtype' | 'scale'>)[];
+}
 
 /** Layer of a pass after the embedding: a block, or a tile of the head. */
 export type ModelLayer = (BlockWeights & { kind: 'block' }) | (HeadTile & { kind: 'head' });
@@ -96,22 +92,22 @@ export function openModel(
     outputs: architecture.vocab,
     storage: 'out_in',
   };
-  const stored = (name: string) => source.tensors.get(claimed.get(name)!)!;
-  const headDtype = stored(head.weight).dtype;
-  const headTiles = cutRows(head, headDtype, tileBytes);
+  const summandsIn = ({ weight }: Linear) => summandsOf(source, claimed.get(weight)!);
+  const headTiles = cutRows(head, summandsIn(head)[0]!.dtype, tileBytes);
   const { blocks } = architecture;
   const { perLayer } = architecture.embedding;
+  const sum = (all: readonly number[]) => all.reduce((a, b) => a + b, 0);
   const sizesAt = (encoded: boolean) => {
-    const bytesOf = ({ inputs, outputs, weight }: Linear) => {
+    const bytesOf = (linear: Linear) => {
+      const { inputs, outputs } = linear;
       const layout = layoutOn(queue.engine, inputs, encoded);
-      return outputs * rowBytesOf(layout, stored(weight).dtype, inputs);
+      return outputs * sum(summandsIn(linear).map(({ dtype }) => rowBytesOf(layout, dtype, inputs)));
     };
     return [
       ...blocks.map((block) => blockBytes(block, bytesOf, source, claimed)),
       ...headTiles.map(([, outputs]) => bytesOf({ ...head, outputs })),
     ];
   };
-  const sum = (all: readonly number[]) => all.reduce((a, b) => a + b, 0);
   const plain = sizesAt(false);
   const encoded = weights === '8-bit' || (weights === 'auto' && sum(plain) > residentBytes);
   const sizes = encoded ? sizesAt(true) : plain;
@@ -128,8 +124,20 @@ export function openModel(
           ...(await loadBlock(block, reader, operations, undefined, signal)),
         };
       const [first, outputs] = headTiles[index - blocks.length]!;
-      const tile = await reader.tile(head, first, outputs, signal);
-      return { kind: 'head', ...tile, close: () => queue.free(tile.weights) };
+      const summands: HeadTile['summands'] = [];
+      const close = () => {
+        for (const { weights: buffer } of summands) queue.free(buffer);
+      };
+      try {
+        for (const summand of summandsIn(head)) {
+          const tile = await reader.tile(head, summand, first, outputs, signal);
+          summands.push({ ...tile, dtype: summand.dtype, scale: summand.scale });
+        }
+      } catch (error) {
+        close();
+        throw error;
+      }
+      return { kind: 'head', first, outputs, summands, close };
     },
     (index) => index < staying,
     source.exclusive !== true,
@@ -158,14 +166,13 @@ export function openModel(
     async renew({ updates, weights }, signal) {
       const headName = reader.stored(head.weight).name;
       for (const [index, loading] of layers.loaded()) {
-        const names = blocks[index] ? storedIn(blocks[index]) : [headName];
-        if (names.some((name) => weights.has(name))) layers.drop(index);
-        else {
-          const layer = await loading;
-          if (layer.kind === 'block') await layer.renewUpdates(updates, signal);
-        }
+        const layer = await loading;
+        if (layer.kind === 'block') {
+          if (!(await layer.take({ updates, weights }, signal))) layers.drop(index);
+        } else if (weights.has(headName)) layers.drop(index);
+        else for (const [k, { scale }] of summandsIn(head).entries()) layer.summands[k]!.scale = scale;
       }
-      if (![...weights].some((name) => outside.has(name))) return;
+      if (![...weights, ...updates].some((name) => outside.has(name))) return;
       table.forget();
       perLayerTable?.forget();
       closeOuter(outer, reader, operations);
@@ -273,6 +280,10 @@ async function loadBlock(
   const linears = new Map<Linear, DeviceLinear>();
   const norms = new Map<Norm, DeviceNorm>();
   const vectors = new Map<Vector, { buffer: BackendBuffer; values: Float32Array<ArrayBuffer> }>();
+  const loadVector = async (vector: Vector, stop?: AbortSignal) => {
+    const values = await reader.values(vector, stop);
+    return { values, buffer: reader.upload(values, 'vector') };
+  };
   const close = () => {
     for (const linear of linears.values()) reader.free(linear);
     for (const norm of norms.values()) freeNorm(norm, queue);
@@ -288,10 +299,7 @@ async function loadBlock(
       }
     };
     await allEnded(Array.from({ length: reader.source.atOnce ?? 1 }, load));
-    for (const vector of leaves.vectors) {
-      const values = await reader.values(vector, signal);
-      vectors.set(vector, { values, buffer: reader.upload(values, 'vector') });
-    }
+    for (const vector of leaves.vectors) vectors.set(vector, await loadVector(vector, signal));
   } catch (error) {
     close();
     throw error;
@@ -305,11 +313,35 @@ async function loadBlock(
       if (old) reader.free(old);
       linears.set(linear, fresh);
     },
-    async renewUpdates(names, again) {
+    async take({ updates, weights }, again) {
+      const isOther = (name: number | string | undefined) =>
+        typeof name === 'string' && weights.has(reader.stored(name).name);
+      const partsOf = ({ tensors }: Vector) =>
+        tensors.map((part) => ('name' in part ? part.name : undefined));
+      const small = [
+        ...leaves.linears.map(({ bias }) => bias),
+        ...leaves.norms.flatMap(({ weight, bias }) => [weight, bias]),
+        ...leaves.vectors.flatMap(partsOf),
+      ];
+      const taken = new Set(small.filter(isOther).map((name) => reader.stored(name as string).name));
+      if (tensorsIn(block).some(({ name }) => isOther(name) && !taken.has(reader.stored(name).name)))
+        return false;
       for (const group of groups) {
         const devices = group.map((linear) => linears.get(linear)!);
-        if (devices.some(({ name }) => names.has(name))) await reader.renewUpdates(devices, group, again);
+        if (devices.some(({ name }) => updates.has(name))) await reader.renewUpdates(devices, group, again);
+        if (group.some(({ bias }) => isOther(bias))) await reader.renewBiases(devices, group, again);
       }
+      for (const [norm, old] of norms) {
+        if (![norm.weight, norm.bias].some(isOther)) continue;
+        norms.set(norm, await loadNorm(norm, reader, again));
+        freeNorm(old, queue);
+      }
+      for (const [vector, old] of vectors) {
+        if (!partsOf(vector).some(isOther)) continue;
+        vectors.set(vector, await loadVector(vector, again));
+        queue.free(old.buffer);
+      }
+      return true;
     },
     linear: (linear) => linears.get(linear)!,
     norm: (norm) => norms.get(norm)!,

@@ -15,8 +15,9 @@ import { countNonFinite } from '../backend/kernels/statistics';
 import { addScaled } from '../backend/kernels/sums';
 import type { WeightDtype } from '../formats/dtype';
 import type { Activation, Mlp, Norm } from '../models/architecture';
-import type { DeviceLinear, WeightLayout } from './device-weights';
+import type { DeviceLinear } from './device-weights';
 import type { Queue } from './queue';
+import type { WeightLayout } from './weight-layout';
 
 /** f32 rows on the device: row r begins at r · stride. */
 export interface RowBuffer {
@@ -104,8 +105,14 @@ export interface Operations {
     rows: number,
     scratch: BackendBuffer,
   ): boolean;
-  /** y[·, begin …] = x · (rows [first, first + outputs) of a weight buffer)ᵀ + bias. */
-  product(weights: WeightRows, x: RowBuffer, y: RowBuffer, rows: number, begin?: number): void;
+  /** y[·, begin …] = scale · x · (rows [first, first + outputs) of a weight buffer)ᵀ + bias, or onto what y holds. */
+  product(
+    weights: WeightRows,
+    x: RowBuffer,
+    y: RowBuffer,
+    rows: number,
+    at?: { begin?: number; add?: boolean; scale?: number },
+  ): void;
   /** `groups` norms side by side in every row, `stride` apart in x. */
   norm(
     n: DeviceNorm,
@@ -251,6 +258,12 @@ export function createOperations(queue: Queue): Operations {
         }
         begin += outputs;
       }
+      const most = Math.max(0, ...layers.map(({ summands }) => summands?.length ?? 0));
+      for (let k = 0; k < most; k++) {
+        const added = layers.map((layer) => layer.summands?.[k] ?? { ...layer, tiles: [] });
+        for (const { begin: at, scale, ...weights } of joinedTiles(added))
+          if (scale !== 0) multiply(weights, x, y, rows, { begin: at, scale, add: true });
+      }
     },
     takesNorm: ({ norm: { kind, bias } }, rows) =>
       NORM_CODE[kind] <= NORM_CODE.rms_plus_one &&
@@ -259,7 +272,7 @@ export function createOperations(queue: Queue): Operations {
     gatedLinear(layers, activation, x, y, rows, scratch) {
       const tiles = joinedTiles(layers);
       const isWhole = tiles.length === 1 && fewRowsForm(queue.engine, rows) !== undefined;
-      if (!isWhole || isRare(activation)) return false;
+      if (!isWhole || isRare(activation) || layers.some(({ summands }) => summands)) return false;
       const update = beginUpdate(layers, 1, x, rows, scratch);
       if (!update && layers.some(({ lowRank }) => lowRank)) return false;
       const { scale, outputs, begin: _, ...weights } = tiles[0]!;
@@ -267,7 +280,7 @@ export function createOperations(queue: Queue): Operations {
       multiply({ ...weights, outputs: outputs / 2 }, x, y, rows, { scale, gate, ...(update && { update }) });
       return true;
     },
-    product: (weights, x, y, rows, begin = 0) => multiply(weights, x, y, rows, { begin }),
+    product: multiply,
     norm(n, x, y, rows, heads = { begin: 0, groups: 1, stride: 0 }) {
       const { software } = queue.engine;
       queue.run(software ? normLine : norm, {

@@ -13,6 +13,14 @@ export interface LowRankUpdate {
   load(signal?: AbortSignal): Promise<{ left: Float32Array; right: Float32Array }>;
 }
 
+/** One of the tensors that a weight is the sum of, each times its scale; all have its shape. */
+export interface WeightSummand {
+  /** By which it is read. */
+  name: string;
+  dtype: WeightDtype;
+  scale: number;
+}
+
 export interface WeightSource {
   /** Every tensor by its stored name. */
   readonly tensors: ReadonlyMap<string, StoredWeight>;
@@ -23,15 +31,25 @@ export interface WeightSource {
   read(name: string, begin: number, end: number, signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>>;
   /** LoRA updates by the stored name of a linear weight of the blocks; applied without being added to it. */
   readonly updates?: ReadonlyMap<string, LowRankUpdate>;
+  /**
+   * Linear weights of the blocks, and the head's, as sums, by their stored names: applied without being added up. The first has
+   * the scale 1.
+   */
+  readonly sums?: ReadonlyMap<string, readonly WeightSummand[]>;
   /** True when reading computes on the runner's own engine: nothing is then read ahead. */
   readonly exclusive?: boolean;
   /** How many tensors may be read at once: more than one where they are computed on several engines. Default 1. */
   readonly atOnce?: number;
 }
 
+/** A weight as a sum: of itself where it is no other. */
+export function summandsOf({ sums, tensors }: WeightSource, name: string): readonly WeightSummand[] {
+  return sums?.get(name) ?? [{ name, dtype: tensors.get(name)!.dtype, scale: 1 }];
+}
+
 /** What changed in a source, by stored names. */
 export interface ChangedWeights {
-  /** Low-rank updates over weights that are as they were. */
+  /** Low-rank updates, and scales of summands, over weights that are as they were. */
   updates: ReadonlySet<string>;
   weights: ReadonlySet<string>;
 }

@@ -132,10 +132,12 @@ export interface MemoryRequest extends Pick<GenerateRequest, 'against' | 'weight
 /** Memory of a text, at most: of the model that takes most. */
 export interface MemoryReport {
   bytes: number;
-  /** Of them, weights that stay, LoRA factors not counted, and the room for them. */
+  /** Of them, weights that stay, what changes them not counted, and the room for all. */
   weightBytes: number;
   roomBytes: number;
   factorBytes: number;
+  /** Changes of whole contributors, which every token reads beside the weights. */
+  differenceBytes: number;
   /** Keys, values and states of so many tokens. */
   cacheBytes: number;
   tokens: number;
@@ -149,12 +151,14 @@ export interface MemoryReport {
 
 /** `At most 2.9 GB of memory for 120 tokens: weights 2.5 GB of 6 GB that may stay, LoRA 0.2 GB, …` */
 export function memoryWords(report: MemoryReport): string {
-  const { bytes, tokens, weightBytes, roomBytes, factorBytes, cacheBytes, mergeBytes, passingBytes } = report;
+  const { bytes, tokens, weightBytes, roomBytes, cacheBytes, mergeBytes, passingBytes } = report;
+  const { factorBytes, differenceBytes } = report;
   const kept = report.eightBits ? ' at 8 bits' : '';
   const rest = bytes - weightBytes - factorBytes - cacheBytes - mergeBytes;
   const parts = [
     `weights${kept} ${formatBytes(weightBytes)} of ${formatBytes(roomBytes)} that may stay`,
     ...(factorBytes > 0 ? [`LoRA ${formatBytes(factorBytes)}`] : []),
+    ...(differenceBytes > 0 ? [differenceWords(report)] : []),
     `context ${formatBytes(cacheBytes)}`,
     ...(mergeBytes > 0 ? [`merging ${formatBytes(mergeBytes)}`] : []),
     ...(rest > 0 ? [`computing ${formatBytes(rest)}`] : []),
@@ -165,6 +169,12 @@ export function memoryWords(report: MemoryReport): string {
       : '';
   const all = `At most ${formatBytes(bytes)} of memory for ${formatCounted(tokens, 'token')}`;
   return `${all}: ${parts.join(', ')}.${passing}`;
+}
+
+/** What is kept of whole contributors, and what it costs: tokens take as long as the bytes that each reads. */
+function differenceWords({ weightBytes, differenceBytes }: MemoryReport): string {
+  const speed = Math.round((100 * weightBytes) / (weightBytes + differenceBytes));
+  return `difference ${formatBytes(differenceBytes)} (≈\u00a0${speed}\u00a0% of the merged speed)`;
 }
 
 /** Asks several models to continue the same prompts, each prompt with random numbers of its own. */

@@ -267,7 +267,7 @@ export async function pretendAnswers(
 /** What a text takes. */
 export const fixtureMemory: MemoryReport = {
   ...{ bytes: 2.9e9, weightBytes: 2.5e9, roomBytes: 6e9, factorBytes: 0.2e9, cacheBytes: 0.1e9 },
-  ...{ tokens: 120, mergeBytes: 0, passingBytes: 0 },
+  ...{ tokens: 120, differenceBytes: 0, mergeBytes: 0, passingBytes: 0 },
 };
 
 export async function pretendLivePerplexity({

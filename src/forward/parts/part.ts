@@ -6,6 +6,7 @@ import type { LinearSite } from '../../models/claim';
 import type { Chunk } from '../chunk';
 import type { DeviceLinear } from '../device-weights';
 import type { DeviceNorm, Operations, RowBuffer } from '../operations';
+import type { ChangedWeights } from '../weight-source';
 import type { Workspace } from '../workspace';
 
 /** Weights of a block by the object of the architecture that names them. */
@@ -114,8 +115,8 @@ export interface BlockWeights extends Loaded {
   block: Block;
   /** Reads a linear map anew, or one that was left out. */
   renew(linear: Linear, signal?: AbortSignal): Promise<void>;
-  /** Reads the low-rank updates anew of the linear maps with these stored names. */
-  renewUpdates(names: ReadonlySet<string>, signal?: AbortSignal): Promise<void>;
+  /** Takes what changed of its updates and summands, and of its weights where it can without being loaded anew; whether it can. */
+  take(changed: ChangedWeights, signal?: AbortSignal): Promise<boolean>;
   close(): void;
 }
 
