@@ -154,7 +154,7 @@ export function memoryWords(report: MemoryReport): string {
   const { bytes, tokens, weightBytes, roomBytes, cacheBytes, mergeBytes, passingBytes } = report;
   const { factorBytes, differenceBytes } = report;
   const kept = report.eightBits ? ' at 8 bits' : '';
-  const rest = bytes - weightBytes - factorBytes - cacheBytes - mergeBytes;
+  const rest = bytes - weightBytes - factorBytes - differenceBytes - cacheBytes - mergeBytes;
   const parts = [
     `weights${kept} ${formatBytes(weightBytes)} of ${formatBytes(roomBytes)} that may stay`,
     ...(factorBytes > 0 ? [`LoRA ${formatBytes(factorBytes)}`] : []),
