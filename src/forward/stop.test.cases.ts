@@ -41,25 +41,28 @@ export function stopCases(open: () => Promise<Backend>): void {
     const engine = await open();
     const stop = new AbortController();
     let [piece, largest, late, pieces] = [0, 0, 0, 0];
-    const watched: Backend = Object.create(engine, {
-      run: {
-        value: (kernel: Parameters<Backend['run']>[0], dispatch: Parameters<Backend['run']>[1]) => {
-          const { rows, outputs, inputs4 } = dispatch.params as Record<string, number>;
-          const work = outputs === undefined || inputs4 === undefined ? 0 : 4 * rows! * outputs * inputs4;
-          piece += work;
-          largest = Math.max(largest, piece);
-          if (stop.signal.aborted) late += work;
-          engine.run(kernel, dispatch);
-        },
+    const run: Backend['run'] = (kernel, dispatch) => {
+      const { rows, outputs, inputs4 } = dispatch.params as Record<string, number>;
+      const work = outputs === undefined || inputs4 === undefined ? 0 : 4 * rows! * outputs * inputs4;
+      piece += work;
+      largest = Math.max(largest, piece);
+      if (stop.signal.aborted) late += work;
+      engine.run(kernel, dispatch);
+    };
+    const read: Backend['read'] = (ranges) => {
+      piece = 0;
+      pieces++;
+      return engine.read(ranges);
+    };
+    // all else is the engine's own, with its state
+    const watched = new Proxy(engine, {
+      get(target, key) {
+        if (key === 'run') return run;
+        if (key === 'read') return read;
+        const member = target[key as keyof Backend];
+        return typeof member === 'function' ? member.bind(target) : member;
       },
-      read: {
-        value: (ranges: Parameters<Backend['read']>[0]) => {
-          piece = 0;
-          pieces++;
-          return engine.read(ranges);
-        },
-      },
-    }) as Backend;
+    });
     const architecture = resolveArchitecture(parseModelConfig(JSON.stringify(CONFIG), 'config.json'));
     const runner = openRunner(watched, architecture, zeros(), { residentBytes: 2 ** 30 });
     const ids = Array.from({ length: ROWS }, (_, i) => i);
