@@ -21,7 +21,7 @@ import { startChromium } from './chromium-process';
 
 const { values } = parseArgs({
   options: {
-    merges: { type: 'string', default: '100' },
+    merges: { type: 'string', default: '200' },
     engine: { type: 'string', default: 'cpu' },
     keep: { type: 'boolean', default: false },
   },
