@@ -1,10 +1,9 @@
 /** A model that somebody has in fewer bits, from Ollama, llama.cpp or MLX, with a LoRA on it: merged, run, saved in full precision. */
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
-import type { Page } from '@playwright/test';
+import { join } from 'node:path';
 import { readSafetensors } from './merged-folder';
-import { amalgam, counting, expect, fetchMerged, merge, openSample, show, test } from './studio';
+import { amalgam, counting, drop, expect, fetchMerged, merge, openSample, show, test } from './studio';
 
 const samples = join(import.meta.dirname, '../../public/samples');
 const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-'));
@@ -18,18 +17,6 @@ async function quantized(): Promise<string> {
   ]);
   expect(code, stderr).toBe(0);
   return join(out, 'model-Q4_K_M.gguf');
-}
-
-/** Drops files on the page, as the disk has them. */
-async function drop(page: Page, files: readonly string[]): Promise<void> {
-  const given = files.map((file) => [basename(file), readFileSync(file).toString('base64')] as const);
-  const transfer = await page.evaluateHandle((all) => {
-    const made = new DataTransfer();
-    for (const [name, text] of all)
-      made.items.add(new File([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))], name));
-    return made;
-  }, given);
-  await page.dispatchEvent('body', 'drop', { dataTransfer: transfer });
 }
 
 test('I have a GGUF from Ollama and a LoRA: dropped, merged, saved', async ({ page }) => {

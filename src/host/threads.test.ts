@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest';
-import { type PassMember, passBy } from './threads';
+import { derivedTensor } from '../inputs/row-map';
+import { readF32 } from '../inputs/stored-tensor';
+import type { TensorRef } from '../inputs/tensor-view';
+import { serveThread } from './serve-thread';
+import { openThreads, type PassMember, passBy } from './threads';
+import { inputsOf, startThreadsHere } from './threads.test.support';
 
 /** A member that waits `steps(item)` turns for each item, and writes down what it does. */
 function memberOf(log: string[], steps: (item: number) => number, fails = -1): PassMember<number> {
@@ -51,4 +56,37 @@ test('after a failure, or when it is canceled, no more is taken, and the failure
     code: 'Canceled',
   });
   expect(taken).toHaveLength(1);
+});
+
+test('what the owner computes for a thread is opened when it is asked for, and a few of it at a time', async () => {
+  const opened: number[] = [];
+  const place = { folder: 'm', file: 'f', key: 'k' };
+  const refs = Array.from({ length: 40 }, (_, i) =>
+    derivedTensor(place, [2], [], async () => {
+      opened.push(i);
+      return async (begin, end) => Float32Array.of(i, -i).slice(begin, end);
+    }),
+  );
+  startThreadsHere(() =>
+    serveThread({
+      statistics: (work: { refs: TensorRef[] }, { read }) => ({
+        values: async (i: number) => [...(await readF32(work.refs[i]!, read))],
+      }),
+    }),
+  );
+  type Calls = { values(i: number): Promise<number[]> };
+  const inputs = inputsOf([]);
+  const options = { kind: 'statistics', count: 1, work: { refs }, inputs, files: [] } as const;
+  const [thread] = await openThreads<Calls>(options);
+  expect(opened).toEqual([]);
+  for (const i of refs.keys()) {
+    expect(await thread!.ask('values', [i])).toEqual([i, -i]);
+    expect(opened).toEqual([...refs.keys()].slice(0, i + 1));
+  }
+  await thread!.ask('values', [39]);
+  expect(opened).toHaveLength(40);
+  // the first has been let go of
+  await thread!.ask('values', [0]);
+  expect(opened).toHaveLength(41);
+  thread!.terminate();
 });
