@@ -39,7 +39,7 @@ export async function openModel(
 export function describeModel(model: OpenModel, license?: string): Omit<ModelInfo, 'headers'> {
   const { origin } = model.folder;
   const read = model.kind === 'checkpoint' ? model.dequantized : undefined;
-  const refs = read ? [...read.tensors.values()] : fileTensors(model);
+  const refs = read ? [...read.tensors.values()] : fileTensors(model).flatMap(tensorsToRead);
   const dtypes: Record<string, number> = {};
   for (const { dtype, derived } of refs) {
     const stored = derived?.quantized?.format ?? dtype;
@@ -111,9 +111,16 @@ function weightShapes(model: OpenModel, read: Dequantized | undefined): Pick<Mod
   return { weights: Object.fromEntries([...found].map(([key, shapes]) => [key, [...shapes]])) };
 }
 
-function adapterInfo({ config, method, image }: Adapter): NonNullable<ModelInfo['adapter']> {
+/** An adapter in a few words; α of an image model's LoRA stands in each of its modules. */
+export function summaryOf({ config, method, image }: Adapter): string {
+  if (!image) return adapterSummary(config, method?.title);
+  return `${config.dora ? 'DoRA' : 'LoRA'} of an image model, r ${config.rank}`;
+}
+
+function adapterInfo(adapter: Adapter): NonNullable<ModelInfo['adapter']> {
+  const { config, image } = adapter;
   return {
-    summary: adapterSummary(config, method?.title),
+    summary: summaryOf(adapter),
     rank: config.rank,
     ...(config.baseModel === undefined ? {} : { baseModel: config.baseModel }),
     ...(image && { isImage: true }),

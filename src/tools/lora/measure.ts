@@ -1,7 +1,6 @@
 /** What a LoRA, or the difference of two models, is made of: singular values of every module, before a rank is chosen. */
 
 import { AmalgamError } from '../../errors';
-import { adapterSummary } from '../../formats/adapter-config';
 import { formatModelRef, parseModelRef } from '../../formats/recipe';
 import { openBackend } from '../../host/backends';
 import type { OpenModels } from '../../host/models';
@@ -10,7 +9,9 @@ import { withResources } from '../../host/resources';
 import { openForReading } from '../../host/weight-inputs';
 import type { Adapter } from '../../inputs/adapter';
 import { noteIgnored } from '../../inputs/adapter';
+import { summaryOf } from '../../inputs/opened-model';
 import { collectProblems, nameSome, warningsOf } from '../../inputs/problems';
+import { tensorsToRead } from '../../inputs/row-map';
 import { AMALGAM_VERSION } from '../../merge/version';
 import type { MeasuredModule } from '../../reports/lora';
 import { defaultsOf } from '../../reports/option';
@@ -77,25 +78,29 @@ export async function runMeasureLora(
     }
     const lora = await openLora(request.lora, models);
     requireFactors(lora);
-    const { path, weightFile, config, method, updates } = lora;
+    const { path, weightFile, config, updates } = lora;
     const inputs = [{ folder: path, file: weightFile.path }];
     const { read } = keep(await openForReading({ inputs }, models, meter, signal));
     meter.begin('decomposing', weightFile.byteLength, updates.size);
     const modules: MeasuredModule[] = [];
     for (const update of updates) {
       const part = await readPart(lora, update, read);
-      modules.push(measured(part, await svdOf(part)));
+      const found = measured(part, await svdOf(part));
+      // factors of an image model are read scaled
+      modules.push(lora.image ? { ...found, scale: null } : found);
       meter.advance(weightFile.byteLength / updates.size, part.module);
       meter.finishTensor();
     }
     const problems = collectProblems();
     noteIgnored(lora, problems);
     const said = (label: string, value: string | undefined) => (value ? [{ label, value }] : []);
-    const dtypes = new Set([...updates.values()].flatMap(({ a, b }) => [a.dtype, b.dtype]));
+    const dtypes = new Set(
+      [...updates.values()].flatMap(({ a, b }) => [a, b].flatMap(tensorsToRead)).map(({ dtype }) => dtype),
+    );
     return done({
       modules,
       facts: [
-        ...said('Kind', adapterSummary(config, method?.title)),
+        ...said('Kind', summaryOf(lora)),
         ...said('Base', config.baseModel),
         ...said('Revision', config.revision),
         ...said('Task', config.taskType),

@@ -278,6 +278,23 @@ describe('a LoRA of an image model', () => {
     }
   });
 
+  it('is looked at as it is stored', async () => {
+    const half = { sd: loraFile('sd', kohya, 'F16') };
+    const { models } = await opened(half);
+    const { facts, modules } = await jobs.measureLora(
+      { lora: 'sd', engine: 'cpu' },
+      models,
+      signal,
+      () => {},
+    );
+    expect(Object.fromEntries(facts.map(({ label, value }) => [label, value]))).toEqual({
+      Kind: 'LoRA of an image model, r 4',
+      'Stored as': 'F16',
+      'Names of': 'kohya',
+    });
+    expect(modules.map(({ scale }) => scale)).toEqual([null, null]);
+  });
+
   it('of another rank keeps its kernels, and the change where the rank is all of it', async () => {
     const { folder } = await reshaped({ lora: 'sd', rank: { kind: 'rank', rank: 4 } }, more);
     const tensors = readTensors(await bytesOf(folder, 'lora.safetensors'), 'made');
