@@ -265,7 +265,7 @@ type Belonging = Readonly<Record<string, readonly string[]>>;
 /** @throws Usage for options that exclude each other, and for one that is needed */
 function checkGroups(verb: string, spec: Options, values: Readonly<Record<string, unknown>>): void {
   const isGiven = (value: unknown) =>
-    value !== undefined && value !== '' && !(Array.isArray(value) && value.length === 0);
+    value !== undefined && value !== '' && value !== false && !(Array.isArray(value) && value.length === 0);
   for (const members of groupsOf(Object.entries(spec))) {
     const isNeeded = members.some(([, { needed }]) => needed);
     if (members.length === 1 && !isNeeded) continue;

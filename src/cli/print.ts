@@ -215,7 +215,7 @@ export function datasetText(read: DatasetText): string {
 }
 
 /** Summary in one line of a finished merge. */
-export function mergeText(report: MergeReport, folder: string): string {
+export function mergeText(report: MergeReport, folder: string, part?: { index: number; of: number }): string {
   const bytes = report.shards.reduce((sum, shard) => sum + shard.bytes, 0);
   const engine = `${report.engine} (${displayName(report.adapter)})`;
   const { lora } = report;
@@ -225,7 +225,8 @@ export function mergeText(report: MergeReport, folder: string): string {
   return [
     `Merged ${what}, ${formatBytes(bytes)}, in ${formatSeconds(report.seconds)} on ${engine}: ${folder}`,
     ...(lora ? [...cutWords(lora), ...lora.notes.map((note) => displayName(note, 2000))] : []),
-    ...(report.use?.length ? ['Its README.md says how to use it.'] : []),
+    ...(part ? [`Part ${part.index} of ${part.of}: join them when all are there.`] : []),
+    ...(report.use?.length && !part ? ['Its README.md says how to use it.'] : []),
   ].join('\n');
 }
 

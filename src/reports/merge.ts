@@ -1,6 +1,7 @@
 /** Merging and verifying: requests and reports. The merge report is one schema for command, studio and tests. */
 
 import type { CardResult } from '../formats/card-results';
+import type { OutputPart } from '../formats/output-part';
 import type { Recipe } from '../formats/recipe';
 import type { UseSnippet } from '../formats/use-snippets';
 import type { BackendChoice, BackendKind } from './backend';
@@ -19,6 +20,8 @@ export interface MergeRequest {
   recommended?: Omit<FindBestRequest, 'recipe' | 'engine'>;
   /** Continues an interrupted merge of this recipe at the destination; begins where there is none. */
   resume?: boolean;
+  /** Writes this part of the output alone. */
+  part?: OutputPart;
   /** Scores of the same merge before it was written, for the model card. */
   results?: CardResult[];
 }

@@ -4,6 +4,7 @@ import type { Verb } from '../arguments';
 import { chatVerb } from './chat';
 import { evaluateVerb } from './evaluate';
 import { generateVerb } from './generate';
+import { joinVerb } from './join';
 import { mergeVerb } from './merge';
 import { planVerb } from './plan';
 import { pushVerb } from './push';
@@ -21,6 +22,7 @@ const TOOL_VERBS = TOOLS.flatMap(({ id }) => {
 export const VERBS: readonly Verb[] = [
   planVerb,
   mergeVerb,
+  joinVerb,
   verifyVerb,
   evaluateVerb,
   generateVerb,
