@@ -1,13 +1,13 @@
 /** Parts of an output, each in a folder beside it until all are there. */
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { version } from '../../package.json';
 import { AmalgamError } from '../errors';
 import { textSha256 } from '../formats/hashes';
 import { displayName } from '../formats/names';
 import { type OutputPart, PART_FILE, type PartRecord, parsePart } from '../formats/output-part';
 import type { Recipe } from '../formats/recipe';
 import { formatRecipe } from '../formats/recipe-format';
-import { AMALGAM_VERSION } from '../merge/version';
 import type { PlanReport } from '../reports/plan';
 import { usage } from './arguments';
 
@@ -53,7 +53,7 @@ export function partFolder(folder: string, { index, of }: ChosenPart): string {
 /** What an output comes from, short of the bytes of its inputs. */
 export async function runOf(recipe: Recipe, { tensors, outputFiles }: PlanReport): Promise<string> {
   const outline = tensors.map(({ name, dtype, shape }) => [name, dtype, shape]);
-  return textSha256(JSON.stringify([AMALGAM_VERSION, formatRecipe(recipe), outline, outputFiles]));
+  return textSha256(JSON.stringify([version, formatRecipe(recipe), outline, outputFiles]));
 }
 
 /** A finished part beside an output. */
