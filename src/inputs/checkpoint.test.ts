@@ -193,9 +193,9 @@ describe('openAdapter', () => {
     ],
     [
       'a kind nobody knows',
-      { 'adapter_config.json': { peft_type: 'UNILORA' }, 'adapter_model.bin': 'x' },
+      { 'adapter_config.json': { peft_type: 'NEWLORA' }, 'adapter_model.bin': 'x' },
       'AdapterUnsupported',
-      /UNILORA adapter, a kind that is not known/,
+      /NEWLORA adapter, a kind that is not known/,
     ],
     [
       'factors of mlx_lm without their config',
