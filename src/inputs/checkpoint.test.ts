@@ -275,7 +275,7 @@ describe('describeModel', () => {
     const folder = tinyModel('owner/m', { dtype: 'BF16', tensors: { 'h.0.attn.bias': ['U8', [2, 2]] } });
     const commit = '0123456789abcdef0123456789abcdef01234567';
     const hub = { ...folder, origin: { kind: 'hub', repo: 'owner/m', revision: 'main', commit } as const };
-    const info = describeModel(await openModel(hub, `owner/m@${commit}`), 'mit');
+    const info = describeModel(await openModel(hub, `owner/m@${commit}`), { license: 'mit' });
     expect(info).toMatchObject({
       ref: `owner/m@${commit}`,
       title: 'owner/m',
