@@ -3,8 +3,10 @@ import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { createCpuBackend } from '../src/backend/cpu/cpu-backend';
 import { openPlannedWeights } from '../src/evaluate/planned-weights';
+import type { Dtype } from '../src/formats/dtype';
 import { parseRecipe } from '../src/formats/recipe-yaml';
 import type { OpenModels } from '../src/host/models';
+import { memoryFolder, safetensors } from '../src/inputs/memory-models.test.support';
 import { openModel } from '../src/inputs/opened-model';
 import { readingRows } from '../src/inputs/row-reader';
 import { planReport } from '../src/merge/plan/plan-report';
@@ -15,12 +17,13 @@ import {
   mergedAdapter,
   type OutputCase,
   outputCases,
+  products,
   recipeOf,
   written,
 } from './adapter-output-cases';
 import { diskFolder } from './disk-folder';
 import { goldenFolder } from './goldens';
-import { largestDifference, mergeInNode, planInNode } from './merge-in-node';
+import { largestDifference, mergeInNode, planInNode, readTensors, type Tensors } from './merge-in-node';
 
 const root = join(goldenFolder('adapters'), 'add_weighted_adapter');
 const base = join(root, '../bases/llama');
@@ -200,5 +203,82 @@ ${models('x+a', 'x+b')}amalgam: {output: adapter}
     ],
   ])('%s', async (_, yaml, message) => {
     await expect(plan(yaml)).rejects.toThrow(message);
+  });
+});
+
+describe("what PEFT's add_weighted_adapter makes of it silently", () => {
+  // `replace(peft_config[adapters[0]], r=…, lora_alpha=…)` of PEFT's tuners/lora/model.py keeps use_rslora and use_dora
+  const folderWith = async (name: string, config: Record<string, unknown>, more: Tensors = new Map()) => {
+    const files = Object.fromEntries(
+      ['adapter_config.json', 'adapter_model.safetensors'].map((file) => [
+        file,
+        new Uint8Array(readFileSync(join(root, 'inputs', name, file))),
+      ]),
+    );
+    const tensors = readTensors(files['adapter_model.safetensors']!, name);
+    const all = new Map([...tensors, ...more]);
+    const weights = safetensors(
+      Object.fromEntries([...all].map(([key, { dtype, shape }]) => [key, [dtype as Dtype, shape]])),
+    );
+    let at = weights.length - [...all.values()].reduce((n, { bytes }) => n + bytes.length, 0);
+    for (const { bytes } of all.values()) {
+      weights.set(bytes, at);
+      at += bytes.length;
+    }
+    const settings = { ...JSON.parse(new TextDecoder().decode(files['adapter_config.json'])), ...config };
+    return {
+      tensors,
+      settings,
+      folder: memoryFolder(`${name}-changed`, {
+        'adapter_config.json': settings,
+        'adapter_model.safetensors': weights,
+      }),
+    };
+  };
+  const recipe = (combination: string, output: string) =>
+    `merge_method: task_arithmetic\nbase_model: base\nmodels:\n  - {model: base+one, parameters: {weight: 0.7}}\n  - {model: base+two, parameters: {weight: -0.4}}\namalgam: {output: ${output}${combination}}\n`;
+
+  it.each(['cat', 'svd, rank: 16'])('of rsLoRA, %s is the sum of the scaled updates', async (combination) => {
+    const one = await folderWith('a', { use_rslora: true });
+    const two = await folderWith('b', {});
+    const given = { base, one: one.folder, two: two.folder };
+    const { adapterFolder } = await written(root, recipe(`, combination: ${combination}`, 'adapter'), given);
+    const alone = 'merge_method: passthrough\nmodels:\n  - model: base+merged\n';
+    const { tensors } = await mergeInNode(alone, root, { base, merged: adapterFolder });
+    const before = (await mergeInNode(alone.replace('+merged', ''), root, { base })).tensors;
+    const [first, second] = [one, two].map((of) => products(of.tensors, of.settings));
+    expect(first!.size).toBeGreaterThan(2);
+    for (const [module, delta] of first!) {
+      const W = before.get(`${module}.weight`)!.values;
+      const expected = W.map((w, i) => w + 0.7 * delta[i]! - 0.4 * second!.get(module)![i]!);
+      const ours = tensors.get(`${module}.weight`)!.values;
+      expect(largestDifference(ours, expected).relative, module).toBeLessThan(2e-6);
+    }
+  });
+
+  it.each([
+    ['DoRA', { use_dora: true }, 'lora_magnitude_vector'],
+    ['lora_bias', { lora_bias: true }, 'lora_B.bias'],
+  ])('%s is refused by its name, or cut from the change', async (name, config, part) => {
+    const { tensors } = await folderWith('a', {});
+    const more: Tensors = new Map(
+      [...tensors]
+        .filter(([key]) => key.endsWith('.lora_B.weight'))
+        .map(([key, { shape }]) => {
+          const values = new Float32Array(shape[0]!).fill(0.5);
+          const bytes = new Uint8Array(values.buffer);
+          return [key.replace('lora_B.weight', part), { dtype: 'F32', shape: [shape[0]!], values, bytes }];
+        }),
+    );
+    const one = (await folderWith('a', config, more)).folder;
+    const given = { base, one, two: folders.b! };
+    for (const combination of ['cat', 'svd', 'linear']) {
+      const plan = planInNode(recipe(`, combination: ${combination}`, 'adapter'), root, given);
+      await expect(plan).rejects.toThrow(new RegExp(`uses ${name}`));
+    }
+    if (name === 'DoRA') {
+      const { plan } = await planInNode(recipe(', combination: merged_svd', 'adapter'), root, given);
+      expect(plan.cut).toBeDefined();
+    }
   });
 });

@@ -2,8 +2,21 @@
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { sampleModels, startFakeHub } from '../fake-hub';
+import { HUB_CDN_PORT, HUB_PORT } from './addresses';
 import { readSafetensors } from './merged-folder';
-import { amalgam, counting, drop, expect, fetchMerged, merge, openSample, show, test } from './studio';
+import {
+  amalgam,
+  counting,
+  drop,
+  expect,
+  fetchMerged,
+  merge,
+  openSample,
+  pointAtFakeHub,
+  show,
+  test,
+} from './studio';
 
 const samples = join(import.meta.dirname, '../../public/samples');
 const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-'));
@@ -158,4 +171,73 @@ test('a model in four bits of MLX and a LoRA: dropped one after the other, merge
     if (a) changed++;
   }
   expect(changed).toBeGreaterThan(0);
+});
+
+test('a QLoRA from the Hub names a copy in few bits: the card shows it beside the full weights, with both sizes', async ({
+  page,
+}) => {
+  const lora = (file: string) => new Uint8Array(readFileSync(join(samples, 'kitchen', file)));
+  const config = JSON.parse(new TextDecoder().decode(lora('adapter_config.json')));
+  const copy = 'writer/base-4bit';
+  const hub = await startFakeHub({
+    models: [
+      ...sampleModels(samples),
+      {
+        id: copy,
+        files: mlxBase().folder,
+        tags: ['base_model:amalgam/base', 'base_model:quantized:amalgam/base'],
+      },
+      { id: 'writer/gated-4bit', files: mlxBase().folder, tags: ['base_model:quantized:amalgam/gated'] },
+      ...[copy, 'writer/gated-4bit'].map((base, i) => ({
+        id: `writer/qlora-${i}`,
+        files: {
+          'adapter_config.json': JSON.stringify({ ...config, base_model_name_or_path: base }),
+          'adapter_model.safetensors': lora('adapter_model.safetensors'),
+        },
+      })),
+    ],
+    port: HUB_PORT,
+    cdnPort: HUB_CDN_PORT,
+  });
+  const recipe = page.getByRole('complementary', { name: 'Recipe' });
+  const take = async (id: string) => {
+    await page.getByLabel('Search the Hub').fill(id);
+    await page
+      .getByRole('button', { name: new RegExp(`^(Add|Use as base): ${id}`) })
+      .first()
+      .click();
+    await expect(page.getByRole('dialog')).toHaveCount(0);
+  };
+  try {
+    await page.goto('/');
+    await page.getByRole('button', { name: 'Search the Hub' }).click();
+    await pointAtFakeHub(page);
+    await take('writer/qlora-0');
+    // what it would get is known before it is asked for
+    await expect(recipe.getByText(copy, { exact: true })).toHaveCount(2);
+    await expect(recipe.getByText(/MLX \(4 bits\)/)).toBeVisible();
+    const small = recipe.getByRole('button', { name: /^Get the copy in fewer bits · [\d.]+ [kM]B$/ });
+    const full = recipe.getByRole('button', { name: /^Get the full weights · [\d.]+ [kM]B$/ });
+    await expect(small).toBeVisible();
+    await expect(full).toBeVisible();
+    await full.click();
+    await expect(page.getByText(/^Ready:/)).toBeVisible();
+    await expect(recipe.getByText('amalgam/base', { exact: true })).toBeVisible();
+    await expect(recipe.getByText(copy)).toHaveCount(0);
+
+    // full weights that may not be read: their page, and the copy all the same
+    await page.getByRole('button', { name: 'New', exact: true }).click();
+    await page.getByRole('button', { name: 'Search the Hub' }).click();
+    await take('writer/qlora-1');
+    await expect(recipe.getByText(/gated: its author decides/)).toBeVisible();
+    await expect(recipe.getByRole('link', { name: 'Open license page' })).toHaveAttribute(
+      'href',
+      /amalgam\/gated$/,
+    );
+    await small.click();
+    await expect(page.getByText(/^Ready:/)).toBeVisible();
+    await expect(recipe.getByText(/MLX \(4 bits\)/)).toBeVisible();
+  } finally {
+    await hub.close();
+  }
 });

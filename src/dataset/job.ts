@@ -192,7 +192,8 @@ export function openDatasets(hub: () => Hub): Datasets {
           'Try its branch refs/convert/parquet (write it behind an @), where the Hub keeps most datasets as parquet.',
         );
       }
-      const { id, commit, license } = dataset;
+      const { id, commit } = dataset;
+      const { license } = dataset.facts;
       return { ref, id, commit, files, ...(license === undefined ? {} : { license }) };
     },
     async columns(ref, path, signal) {

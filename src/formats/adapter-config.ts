@@ -218,6 +218,14 @@ const UNFOLDABLE: ReadonlyMap<string, string> = new Map([
   ['XLORA', 'mixes adapters token by token'],
   ['POLY', 'mixes adapters task by task'],
   ['OSF', 'replaces the singular vectors of the base, which are not in the file'],
+  ['SHADOW', 'runs a second network beside the model'],
+]);
+
+/** Methods that PEFT merges with what it computes of the base anew, and that is not in the file → why. */
+const RECOMPUTED: ReadonlyMap<string, string> = new Map([
+  ['PSOFT', 'turns singular vectors of the base, whose signs are not in the file'],
+  ['ADAMSS', 'belongs to groups of outputs that are not in the file'],
+  ['FROD', 'rebuilds every weight from matrices as large as the weight'],
 ]);
 
 /** The method of the file. @throws AmalgamError for one that cannot be part of a weight */
@@ -227,6 +235,8 @@ function methodOf(fields: ConfigFields): string {
   if (type === undefined) throw invalid({ fileName }, 'it has no “peft_type”: it is not a PEFT adapter');
   const why = UNFOLDABLE.get(type);
   if (why) throw unsupported({ fileName }, `describes a ${type} adapter, which ${why}`, BESIDE);
+  const recomputed = RECOMPUTED.get(type);
+  if (recomputed) throw unsupported({ fileName }, `describes a ${type} adapter, which ${recomputed}`);
   if (isSet(object.get('enable_lora'))) {
     throw unsupported(
       { fileName },

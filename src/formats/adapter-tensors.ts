@@ -2,6 +2,7 @@
 import type { AmalgamError } from '../errors';
 import { type AdapterConfig, invalid, unsupported } from './adapter-config';
 import { isWeightDtype } from './dtype';
+import { type KindParts, kindPart } from './kind-key';
 import { displayName, withoutWrappers } from './names';
 import { counted } from './quantity';
 import type { StoredTensor } from './safetensors-header';
@@ -23,16 +24,6 @@ export interface AdapterPair<T = StoredTensor> {
   scale: number;
   /** Set for factors of fused expert weights, one pair after the other: how many. */
   experts?: number;
-}
-
-/** Tensors of a kind that has its own: what their keys end with. */
-export interface KindParts {
-  /** The last part of their key, `.weight` and the adapter's name aside. */
-  parts: readonly string[];
-  /** Those among them that a module may lack. */
-  optional?: readonly string[];
-  /** Tensors at the root of the file. */
-  shared?: readonly string[];
 }
 
 interface AdapterTensors {
@@ -178,6 +169,8 @@ export function readAdapterTensors(
     );
   }
   const complete = kind ? ownModules(config, own, kind) : own;
+  if (kind?.lacking && own.has('') && complete.size === 0)
+    throw unsupported(config, `belongs to an adapter without ${kind.lacking}`);
   if (lowRank.size + origins.size + replaces.size + tokenRows.size + complete.size === 0)
     throw invalid(config, 'the adapter holds nothing that changes the base');
   return { lowRank, origins, replaces, tokenRows, modules: complete, ignored };
@@ -244,13 +237,8 @@ function readKey(key: string, config: AdapterConfig, kind: KindParts | undefined
   const at = `.${plain}`.lastIndexOf(`.${PREFIX}`);
   const prefixed = at >= 0;
   const path = prefixed ? plain.slice(at + PREFIX.length).replace(/^module\./, '') : plain;
-  if (kind) {
-    const bare = path.replace(/(?:\.default)?(?:\.weight)?$/, '');
-    const [, module, part] = /^(?:(.+)\.)?([^.]+)$/.exec(bare) ?? [];
-    if (part && module === 'base_model' && kind.shared?.includes(part))
-      return { role: 'own', module: '', part };
-    if (part && module && kind.parts.includes(part)) return { role: 'own', module, part };
-  }
+  const own = kind && kindPart(path, kind);
+  if (own) return { role: 'own', ...own };
   const rows = TOKEN_ROWS.exec(path)?.[1];
   if (rows !== undefined) return { role: 'rows', module: rows };
   const norm = TRAINED_NORM.exec(path);

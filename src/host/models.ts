@@ -4,6 +4,7 @@ import { displayName } from '../formats/names';
 import { describeModel, headerHash, type OpenModel, openModel } from '../inputs/opened-model';
 import type { CalibrationText } from '../reports/importance';
 import type { ModelInfo } from '../reports/models';
+import type { RepoFacts } from '../sources/hub-file';
 import type { Hub } from '../sources/hub-request';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
 import { SAMPLE_TEXTS, sampleText } from '../sources/sample';
@@ -24,7 +25,7 @@ export interface OpenModels {
 export function openModels(hub: () => Hub): OpenModels {
   const opened = new Map<string, OpenModel>();
 
-  const add = async (folder: ModelFolder, path = folder.path, license?: string): Promise<ModelInfo> => {
+  const add = async (folder: ModelFolder, path = folder.path, facts?: RepoFacts): Promise<ModelInfo> => {
     const readable = {
       ...folder,
       files:
@@ -32,12 +33,12 @@ export function openModels(hub: () => Hub): OpenModels {
     };
     const model = await openModel(readable, path);
     opened.set(path, model);
-    return { ...describeModel(model, license), headers: await headerHash(model) };
+    return { ...describeModel(model, facts), headers: await headerHash(model) };
   };
   const addHub = async (id: string, revision?: string): Promise<ModelInfo> => {
     const { openHubModel } = await import('../sources/hub');
     const folder = await openHubModel(hub(), id, revision);
-    return add(folder, `${folder.path}@${folder.origin.commit}`, folder.license);
+    return add(folder, `${folder.path}@${folder.origin.commit}`, folder.facts);
   };
   return {
     texts: calibrationTexts(),

@@ -52,15 +52,20 @@ function updateExperts(
       );
       return [];
     }
-    const origin = changedRows(fused.view.origin, columns, { a, b }, ({ a: A, b: B }) => (row, index) => {
-      const [e, i] = [Math.floor(index / rows), index % rows];
-      for (let c = 0; c < columns; c++) {
-        const [o, n] = transposed ? [c, i] : [i, c];
-        let sum = 0;
-        for (let k = 0; k < rank; k++) sum += column(B!, e, o, k) * A![(e * rank + k) * inputs + n]!;
-        row[c]! += scale * sum;
-      }
-    });
+    const origin = changedRows(
+      { origin: fused.view.origin, width: columns },
+      { a, b },
+      ({ values: { a: A, b: B } }) =>
+        (row, index) => {
+          const [e, i] = [Math.floor(index / rows), index % rows];
+          for (let c = 0; c < columns; c++) {
+            const [o, n] = transposed ? [c, i] : [i, c];
+            let sum = 0;
+            for (let k = 0; k < rank; k++) sum += column(B!, e, o, k) * A![(e * rank + k) * inputs + n]!;
+            row[c]! += scale * sum;
+          }
+        },
+    );
     model.tensors.set(path, { ...fused, view: { ...fused.view, origin } });
     return [];
   }

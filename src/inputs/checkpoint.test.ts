@@ -193,9 +193,9 @@ describe('openAdapter', () => {
     ],
     [
       'a kind nobody knows',
-      { 'adapter_config.json': { peft_type: 'UNILORA' }, 'adapter_model.bin': 'x' },
+      { 'adapter_config.json': { peft_type: 'NEWLORA' }, 'adapter_model.bin': 'x' },
       'AdapterUnsupported',
-      /UNILORA adapter, a kind that is not known/,
+      /NEWLORA adapter, a kind that is not known/,
     ],
     [
       'factors of mlx_lm without their config',
@@ -275,7 +275,7 @@ describe('describeModel', () => {
     const folder = tinyModel('owner/m', { dtype: 'BF16', tensors: { 'h.0.attn.bias': ['U8', [2, 2]] } });
     const commit = '0123456789abcdef0123456789abcdef01234567';
     const hub = { ...folder, origin: { kind: 'hub', repo: 'owner/m', revision: 'main', commit } as const };
-    const info = describeModel(await openModel(hub, `owner/m@${commit}`), 'mit');
+    const info = describeModel(await openModel(hub, `owner/m@${commit}`), { license: 'mit' });
     expect(info).toMatchObject({
       ref: `owner/m@${commit}`,
       title: 'owner/m',

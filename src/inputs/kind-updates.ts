@@ -5,7 +5,7 @@ import { decodeToF32 } from '../formats/half';
 import { booleanField, numberField } from '../formats/json-fields';
 import { splitLayer } from '../models/tensor-role';
 import type { Adapter, OwnModule } from './adapter';
-import type { AdaptedModule, PartValues, RowChange, Rows } from './kinds/kind';
+import type { AdaptedModule, OpenRows, PartIndices, PartValues, Rows } from './kinds/kind';
 import type { Model, ModelTensor } from './model';
 import type { Problems } from './problems';
 import { derivedTensor } from './row-map';
@@ -23,18 +23,14 @@ export interface Applying {
 }
 
 /** A weight, and the bias beside it, as the adapter's kind has them. What does not fit goes to `problems`. */
-export function changedByKind(
-  { model, adapter, problems }: Applying,
-  name: string,
-  tensor: ModelTensor,
-  own: OwnModule,
-): ModelTensor {
+export function changedByKind(on: Applying, name: string, tensor: ModelTensor, own: OwnModule): ModelTensor {
+  const { model, adapter, problems } = on;
   const { parts } = own;
   const stored = isStoredTransposed(model, adapter, name) ? 'transposed' : 'linear';
   const [rows, columns] = tensor.shape as [number, number];
   const [outputs, inputs] = stored === 'linear' ? [rows, columns] : [columns, rows];
   try {
-    const module = moduleOf(adapter, name, own, outputs, inputs);
+    const module = moduleOf(on, name, own, outputs, inputs);
     if (tensor.shape.length !== 2)
       module.refuse(`changes a weight of [${tensor.shape}]; matrices can be merged`);
     const update = adapter.method!.update(module);
@@ -46,13 +42,15 @@ export function changedByKind(
       const b = madeTensor(parts, [outputs, rank], update.left);
       return { ...tensor, view: { ...tensor.view, lowRank: { a, b, rank, scale, layout: stored } } };
     }
+    const { origin } = tensor.view;
+    const rowsOf = { origin, width: columns };
     const open = stored === 'linear' ? update.open : update.openStored;
-    if (!open) return module.refuse('changes weights that are stored as [in, out]');
-    changeBias(model, name, outputs, parts, update.bias);
-    return {
-      ...tensor,
-      view: { ...tensor.view, origin: changedRows(tensor.view.origin, columns, parts, open) },
-    };
+    if (!open && (update.open || stored !== 'linear'))
+      return module.refuse('changes weights that are stored as [in, out]');
+    changeBias(model, name, outputs, parts, update.bias, rowsOf);
+    if (!open) return tensor;
+    const changed = changedRows(rowsOf, parts, open, rowsOf, update.partner);
+    return { ...tensor, view: { ...tensor.view, origin: changed } };
   } catch (thrown) {
     if (!(thrown instanceof AmalgamError)) throw thrown;
     const { code, message, hint } = thrown;
@@ -66,16 +64,24 @@ function isStoredTransposed({ checkpoint: { family } }: Model, { config }: Adapt
   return family ? family.linearStorage === 'in_out' && splitLayer(name) !== null : config.fanInFanOut;
 }
 
-function changeBias(model: Model, name: string, outputs: number, parts: Parts, open: Rows['bias']): void {
-  const biasName = name.replace(/weight$/, 'bias');
-  const bias = model.tensors.get(biasName);
+const biasOf = (name: string) => name.replace(/weight$/, 'bias');
+
+function changeBias(
+  model: Model,
+  name: string,
+  outputs: number,
+  parts: Parts,
+  open: Rows['bias'],
+  weight: RowsOf,
+): void {
+  const bias = model.tensors.get(biasOf(name));
   if (!open || !bias) return;
-  const origin = changedRows(bias.view.origin, outputs, parts, open);
-  model.tensors.set(biasName, { ...bias, view: { ...bias.view, origin } });
+  const origin = changedRows({ origin: bias.view.origin, width: outputs }, parts, open, weight);
+  model.tensors.set(biasOf(name), { ...bias, view: { ...bias.view, origin } });
 }
 
 function moduleOf(
-  { config, path, method }: Adapter,
+  { model, adapter: { config, path, method, modules } }: Applying,
   name: string,
   own: OwnModule,
   outputs: number,
@@ -88,6 +94,8 @@ function moduleOf(
     ...own,
     outputs,
     inputs,
+    hasBias: model.tensors.has(biasOf(name)),
+    modules: modules.size,
     setting: (key) => config.raw.get(key) ?? undefined,
     number: (key, otherwise) => numberField(fields, key) ?? otherwise,
     flag: (key, otherwise) => booleanField(fields, key) ?? otherwise,
@@ -111,7 +119,8 @@ export function scaledColumns(
   magnitude: TensorRef,
 ): ModelTensor {
   const width = tensor.shape[1]!;
-  const origin = changedRows(tensor.view.origin, width, { a, b, magnitude }, async (values, eachRow) => {
+  const rowsOf = { origin: tensor.view.origin, width };
+  const origin = changedRows(rowsOf, { a, b, magnitude }, async ({ values, eachRow }) => {
     const rows = a.shape[1]!;
     const add = (row: Float64Array, index: number) => {
       for (let k = 0; k < rank; k++) {
@@ -143,36 +152,49 @@ type Parts = Readonly<Record<string, TensorRef>>;
 export function madeTensor(
   parts: Parts,
   shape: readonly number[],
-  make: (values: PartValues) => Float32Array,
+  make: (values: PartValues, indices: PartIndices) => Float32Array,
 ): TensorRef {
   const from = Object.values(parts);
   return derivedTensor(from[0]!, shape, from, async (read) => {
-    const values = make(await partValues(parts, read));
-    return async (begin, end) => values.slice(begin, end);
+    const { values, indices } = await readParts(parts, read);
+    const made = make(values, indices);
+    return async (begin, end) => made.slice(begin, end);
   });
+}
+
+/** A tensor row by row: `width` elements each. */
+interface RowsOf {
+  origin: TensorRef;
+  width: number;
 }
 
 /**
  * `origin` with every row changed for itself. Rows are read in the runs that are asked for, so that memory does not grow
  * with the tensor; what `open` makes of the parts stays while the tensor is at work.
  *
- * @param width elements of a row
+ * @param all whose rows the change can visit before any is changed: a second reading, for what depends on all of them
  */
 export function changedRows(
-  origin: TensorRef,
-  width: number,
+  { origin, width }: RowsOf,
   parts: Parts,
-  open: (values: PartValues, eachRow: EachRow) => RowChange | Promise<RowChange>,
+  open: OpenRows,
+  all: RowsOf = { origin, width },
+  partner?: Rows['partner'],
 ): TensorRef {
-  return derivedTensor(origin, origin.shape, [origin, ...Object.values(parts)], async (read) => {
-    const change = await open(await partValues(parts, read), (visit) => eachRow(origin, width, read, visit));
+  const from = [...new Set([origin, all.origin, ...Object.values(parts)])];
+  return derivedTensor(origin, origin.shape, from, async (read) => {
+    const opened = await readParts(parts, read);
+    const change = await open({ ...opened, eachRow: (visit) => eachRow(all, read, visit) });
     return async (begin, end) => {
       const first = Math.floor(begin / width);
       const rows = await readRows(origin, width, first, Math.ceil(end / width), read);
-      const row = new Float64Array(width);
+      const others =
+        partner && (await partnersOf({ origin, width }, first, rows.length / width, partner, read));
+      const [row, other] = [new Float64Array(width), new Float64Array(others ? width : 0)];
       for (let at = 0; at < rows.length; at += width) {
         row.set(rows.subarray(at, at + width));
-        change(row, first + at / width);
+        if (others) other.set(others.subarray(at, at + width));
+        change(row, first + at / width, other);
         rows.set(row, at);
       }
       return rows.subarray(begin - first * width, end - first * width);
@@ -180,15 +202,28 @@ export function changedRows(
   });
 }
 
-/** Visits every row of the tensor before any is changed: a second reading, for what depends on all of them. */
-type EachRow = (visit: (row: Float32Array, index: number) => void) => Promise<void>;
+/** The partners of `count` rows from `first` on, read in runs. */
+async function partnersOf(
+  { origin, width }: RowsOf,
+  first: number,
+  count: number,
+  partner: NonNullable<Rows['partner']>,
+  read: ReadTensor,
+): Promise<Float32Array> {
+  const out = new Float32Array(count * width);
+  for (let begin = 0, end = 1; begin < count; begin = end++) {
+    const from = partner(first + begin);
+    while (end < count && partner(first + end) === from + end - begin) end++;
+    out.set(await readRows(origin, width, from, from + end - begin, read), begin * width);
+  }
+  return out;
+}
 
-/** Elements of the pieces that are read for {@link EachRow}. */
+/** Elements of the pieces in which all rows are visited. */
 const PIECE = 1 << 20;
 
 async function eachRow(
-  origin: TensorRef,
-  width: number,
+  { origin, width }: RowsOf,
   read: ReadTensor,
   visit: (row: Float32Array, index: number) => void,
 ): Promise<void> {
@@ -215,18 +250,22 @@ async function readRows(
   return values;
 }
 
-async function partValues(parts: Parts, read: ReadTensor): Promise<PartValues> {
-  const values = await Promise.all(
-    Object.entries(parts).map(async ([name, ref]) => [name, await partOf(ref, read)] as const),
+async function readParts(
+  parts: Parts,
+  read: ReadTensor,
+): Promise<{ values: PartValues; indices: PartIndices }> {
+  const values: Record<string, Float32Array> = {};
+  const indices: Record<string, Int32Array> = {};
+  await Promise.all(
+    Object.entries(parts).map(async ([name, ref]) => {
+      if (ref.dtype !== 'I32' && ref.dtype !== 'I64') {
+        values[name] = await readF32(ref, read);
+        return;
+      }
+      const { buffer } = await read(ref, 0, ref.end - ref.begin);
+      indices[name] =
+        ref.dtype === 'I32' ? new Int32Array(buffer) : Int32Array.from(new BigInt64Array(buffer), Number);
+    }),
   );
-  return Object.fromEntries(values);
-}
-
-/** Indices are stored as integers. */
-async function partOf(ref: TensorRef, read: ReadTensor): Promise<Float32Array> {
-  if (ref.dtype !== 'I32' && ref.dtype !== 'I64') return readF32(ref, read);
-  const { buffer } = await read(ref, 0, ref.end - ref.begin);
-  return ref.dtype === 'I32'
-    ? Float32Array.from(new Int32Array(buffer))
-    : Float32Array.from(new BigInt64Array(buffer), Number);
+  return { values, indices };
 }

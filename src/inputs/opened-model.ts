@@ -36,7 +36,10 @@ export async function openModel(
  * Description of an opened model for the studio and the command.
  * @param license license of the model card, where the origin knows it
  */
-export function describeModel(model: OpenModel, license?: string): Omit<ModelInfo, 'headers'> {
+export function describeModel(
+  model: OpenModel,
+  said: Pick<ModelInfo, 'license' | 'copyOf' | 'gated'> = {},
+): Omit<ModelInfo, 'headers'> {
   const { origin } = model.folder;
   const read = model.kind === 'checkpoint' ? model.dequantized : undefined;
   const refs = read ? [...read.tensors.values()] : fileTensors(model).flatMap(tensorsToRead);
@@ -62,7 +65,7 @@ export function describeModel(model: OpenModel, license?: string): Omit<ModelInf
     ...own,
     ...weightShapes(model, read),
     ...(commit === undefined ? {} : { commit }),
-    ...(license === undefined ? {} : { license }),
+    ...said,
   };
 }
 

@@ -26,6 +26,10 @@ export interface ModelInfo {
   /** Hub only. */
   commit?: string;
   license?: string;
+  /** The model that its page says it is a copy of, in fewer bits. */
+  copyOf?: string;
+  /** Its author decides who may read it. */
+  gated?: true;
 }
 
 /** A file handed over from the window: the worker reads it in place by slices. */

@@ -28,13 +28,31 @@ const infoSchema = v.object({
   name: v.string(),
   sha: v.pipe(v.string(), v.regex(/^[0-9a-f]{40}$/)),
   tags: v.optional(v.array(v.string()), []),
+  gated: v.optional(v.union([v.boolean(), v.string()]), false),
 });
 
-/** Repository as the hub describes it: its current name, the commit, and the license where it has one. */
-export function repoInfo(said: unknown): { name: string; commit: string; license?: string } {
-  const { name, sha, tags } = v.parse(infoSchema, said);
-  const license = tags.find((tag) => tag.startsWith('license:'))?.slice('license:'.length);
-  return { name, commit: sha, ...(license === undefined ? {} : { license }) };
+/** What the page of a repository says of it. */
+export interface RepoFacts {
+  /** E.g. `apache-2.0`. */
+  license?: string;
+  /** Of a copy in fewer bits: the model that it was made from. */
+  copyOf?: string;
+  /** Its author decides who may read it. */
+  gated?: true;
+}
+
+/** Repository as the hub describes it: its current name, the commit, and what its page says. */
+export function repoInfo(said: unknown): { name: string; commit: string; facts: RepoFacts } {
+  const { name, sha, tags, gated } = v.parse(infoSchema, said);
+  const tagged = (prefix: string) => tags.find((tag) => tag.startsWith(prefix))?.slice(prefix.length);
+  const license = tagged('license:');
+  const copyOf = tagged('base_model:quantized:');
+  const facts = {
+    ...(license === undefined ? {} : { license }),
+    ...(copyOf === undefined ? {} : { copyOf }),
+    ...(gated === false ? {} : { gated: true as const }),
+  };
+  return { name, commit: sha, facts };
 }
 
 /** More are hardly a model that can be merged, nor a dataset that can be gone through. */

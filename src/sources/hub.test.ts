@@ -101,7 +101,7 @@ describe('opening a model', () => {
   test('pins the commit and lists every file with size and checksum', async () => {
     const model = await openHubModel(hub(), 'amalgam/base');
     expect(model.path).toBe('amalgam/base');
-    expect(model.license).toBe('mit');
+    expect(model.facts.license).toBe('mit');
     expect(model.origin).toMatchObject({ kind: 'hub', repo: 'amalgam/base', revision: 'main' });
     expect(model.origin.commit).toMatch(/^[0-9a-f]{40}$/);
     expect(model.files).toHaveLength(6);

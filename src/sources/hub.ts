@@ -5,7 +5,7 @@ import { type HubId, hubFile, parseDatasetId, parseHubId } from '../formats/hub-
 import { displayName } from '../formats/names';
 import type { HubHit, HubQuery } from '../reports/models';
 import type { RequestSubject } from './http-error';
-import { type HubRepo, listRepo, repoInfo } from './hub-file';
+import { type HubRepo, listRepo, type RepoFacts, repoInfo } from './hub-file';
 import { type Hub, hubFailure, hubFetch } from './hub-request';
 import type { ModelFile, ModelFolder } from './model-folder';
 
@@ -22,14 +22,13 @@ export interface HubDataset {
   readonly id: string;
   readonly commit: string;
   readonly files: readonly ModelFile[];
-  readonly license?: string;
+  readonly facts: RepoFacts;
 }
 
 /** A model opened on a hub, pinned to a commit. */
 interface HubModel extends ModelFolder {
   readonly origin: { kind: 'hub'; repo: string; revision: string; commit: string };
-  /** The license the model card names, e.g. `apache-2.0`. */
-  readonly license?: string;
+  readonly facts: RepoFacts;
 }
 
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
@@ -94,12 +93,12 @@ export async function openHubModel(
   const asked = parseHubId(revision === undefined ? id : `${id}@${revision}`, hub.url);
   const { file, ...named } = hubFile(asked.id);
   const opened = await openRepo(hub, 'model', { ...asked, id: named.repo }, signal);
-  const { id: repo, commit, files, ...rest } = opened;
+  const { id: repo, commit, files, facts } = opened;
   return {
     path: file === undefined ? repo : `${repo}/${file}`,
     origin: { kind: 'hub', repo, revision: asked.revision ?? 'main', commit },
     files: file === undefined ? files : aroundFile(files, file, repo),
-    ...rest,
+    facts,
   };
 }
 
@@ -140,11 +139,11 @@ async function openRepo(
   };
   try {
     const said = await (type === 'model' ? modelInfo(asked) : datasetInfo(asked));
-    const { name, commit, license } = repoInfo(said);
+    const { name, commit, facts } = repoInfo(said);
     // The Hub answers for a renamed repository under its new name.
     const repo = repoOf(hub, type, parseHubId(name, hub.url).id);
     const files = await listRepo(hub, repo, type, commit, shared, TOO_MANY[type]);
-    return { id: repo.id, commit, files, ...(license === undefined ? {} : { license }) };
+    return { id: repo.id, commit, files, facts };
   } catch (thrown) {
     throw await hubFailure(thrown, subject);
   }

@@ -3,11 +3,18 @@ import type { AdapterKind } from './kind';
 import * as orthogonal from './orthogonal';
 import * as products from './products';
 import * as rows from './rows';
+import * as shared from './shared';
 import * as sparse from './sparse';
+import * as whole from './whole';
 
-export const adapterKinds: readonly AdapterKind[] = [products, rows, orthogonal, sparse].flatMap((kinds) =>
-  Object.values<AdapterKind>(kinds),
-);
+export const adapterKinds: readonly AdapterKind[] = [
+  products,
+  rows,
+  orthogonal,
+  sparse,
+  shared,
+  whole,
+].flatMap((kinds) => Object.values<AdapterKind>(kinds));
 
 const byType: ReadonlyMap<string, AdapterKind> = new Map(adapterKinds.map((kind) => [kind.type, kind]));
 

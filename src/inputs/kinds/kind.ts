@@ -1,9 +1,12 @@
 /** Interface of a kind of adapter: the tensors it stores for a module, and the change it makes to the module's weight. */
-import type { KindParts } from '../../formats/adapter-tensors';
+import type { KindParts } from '../../formats/kind-key';
 import type { JsonValue } from '../../formats/strict-json';
 
-/** The tensors of a module, by the name of their part, in f32; indices as they are. */
+/** The tensors of a module, by the name of their part, in f32. */
 export type PartValues = Readonly<Record<string, Float32Array>>;
+
+/** Those that are stored as integers: indices. */
+export type PartIndices = Readonly<Record<string, Int32Array>>;
 
 /** A module that an adapter changes. */
 export interface AdaptedModule {
@@ -16,6 +19,9 @@ export interface AdaptedModule {
   /** Rank and alpha by the config, patterns included; 0 where it has none. */
   rank: number;
   alpha: number;
+  hasBias: boolean;
+  /** Modules that the adapter changes. */
+  modules: number;
   /** A field of adapter_config.json. */
   setting(key: string): JsonValue | undefined;
   number(key: string, otherwise: number): number;
@@ -29,21 +35,36 @@ export interface Product {
   form: 'product';
   rank: number;
   scale: number;
-  left(values: PartValues): Float32Array;
-  right(values: PartValues): Float32Array;
+  left(values: PartValues, indices: PartIndices): Float32Array;
+  right(values: PartValues, indices: PartIndices): Float32Array;
 }
 
-/** Changes one row [inputs] of the weight in place, in f64; `index` is its output. */
-export type RowChange = (row: Float64Array, index: number) => void;
+/**
+ * Changes one row [inputs] of the weight in place, in f64; `index` is its output, and `partner` the row that
+ * {@link Rows.partner} names, as it was.
+ */
+export type RowChange = (row: Float64Array, index: number, partner: Float64Array) => void;
 
-/** A weight whose rows change independently; computed on the host, tile by tile. */
+/** What a change is made of: the adapter's tensors, and a reading of every row of the weight as it was, where it takes one. */
+export interface Opened {
+  values: PartValues;
+  indices: PartIndices;
+  eachRow(visit: (row: Float32Array, index: number) => void): Promise<void>;
+}
+
+export type OpenRows = (opened: Opened) => RowChange | Promise<RowChange>;
+
+/** A weight whose rows change, each for itself or with its partner; computed on the host, tile by tile. */
 export interface Rows {
   form: 'rows';
-  open(values: PartValues): RowChange;
+  /** Absent where the weight stays as it is. */
+  open?: OpenRows;
   /** Also for weights stored as [inputs, outputs]: there a row is one input. */
-  openStored?(values: PartValues): RowChange;
-  /** Change to the bias [outputs], where the module has one. */
-  bias?(values: PartValues): RowChange;
+  openStored?: OpenRows;
+  /** The other row that one depends on: neighbors have neighbors. */
+  partner?(index: number): number;
+  /** Change to the bias [outputs], a row by itself, where the module has one; the rows it can read are the weight's. */
+  bias?: OpenRows;
 }
 
 export interface AdapterKind extends KindParts {

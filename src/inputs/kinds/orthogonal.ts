@@ -1,5 +1,5 @@
 /** Orthogonal matrices from skew-symmetric ones, and rows rotated block by block. */
-import { type AdapterKind, multiply, type RowChange } from './kind';
+import { type AdapterKind, multiply, type PartValues, type RowChange } from './kind';
 
 /** (I − S)(I + S)⁻¹ of a skew-symmetric S [n, n], by Gauss elimination in f64 (PEFT: torch.linalg.solve, left=False). */
 function cayley(skew: Float64Array, n: number): Float64Array {
@@ -75,7 +75,7 @@ export const boft: AdapterKind = {
     if (count * n !== inputs) refuse(`has rotations of [${parts.boft_R!.shape}] for ${inputs} inputs`);
     return {
       form: 'rows',
-      open({ boft_R, boft_s }) {
+      open({ values: { boft_R, boft_s } }) {
         const blocks = Array.from({ length: count }, (_, b) => {
           const at = (i: number, j: number) => boft_R![(b * n + i) * n + j]!;
           return cayley(
@@ -87,8 +87,8 @@ export const boft: AdapterKind = {
           );
         });
         const rotate = rotateBlocks(blocks, n);
-        return (row, index) => {
-          rotate(row, index);
+        return (row, index, partner) => {
+          rotate(row, index, partner);
           for (let c = 0; c < row.length; c++) row[c]! *= boft_s![index]!;
         };
       },
@@ -118,7 +118,7 @@ export const oft: AdapterKind = {
     if (!(terms >= 1 && terms <= 100)) refuse(`sums ${terms} terms of its series`);
     return {
       form: 'rows',
-      open({ oft_R }) {
+      open({ values: { oft_R } }) {
         const blocks = Array.from({ length: count }, (_, b) => {
           const skew = new Float64Array(n * n);
           let at = b * triangle;
@@ -149,7 +149,7 @@ export const hra: AdapterKind = {
     const orthogonal = flag('apply_GS', false);
     return {
       form: 'rows',
-      open({ hra_u }) {
+      open({ values: { hra_u } }) {
         const vectors = Array.from({ length: rank }, (_, k) =>
           Float64Array.from({ length: inputs }, (_, i) => hra_u![i * rank + k]!),
         );
@@ -169,6 +169,53 @@ export const hra: AdapterKind = {
           }
         };
       },
+    };
+  },
+};
+
+/** RoAd (arXiv:2409.00119; PEFT tuners/road/layer.py): pairs of outputs are rotated and scaled, biases with them. */
+export const road: AdapterKind = {
+  type: 'ROAD',
+  title: 'RoAd',
+  formula: 'R · W, R of [α cos θ, −α sin θ; α sin θ, α cos θ] on pairs of outputs',
+  parts: ['road_theta', 'road_alpha'],
+  fields: ['variant', 'group_size', 'init_weights'],
+  update({ parts, outputs, number, setting, refuse }) {
+    const variant = String(setting('variant') ?? 'road_1');
+    const share = { road_1: 0.5, road_2: 1, road_4: 2 }[variant] ?? refuse(`is of the variant ${variant}`);
+    const group = number('group_size', 64);
+    if (!(group >= 2) || group % 2 !== 0 || outputs % group !== 0)
+      refuse(`pairs outputs in groups of ${group}, of ${outputs}`);
+    const sizes = [parts.road_theta!, parts.road_alpha!].map(({ shape }) => shape.reduce((a, b) => a * b, 1));
+    if (sizes.some((size) => size !== share * outputs)) refuse('has angles of another size');
+    const half = group / 2;
+    const partner = (o: number) => (o % group < half ? o + half : o - half);
+    /** Factors of an output and of its partner. */
+    const factors = ({ road_theta, road_alpha }: PartValues, o: number): [number, number] => {
+      const [g, i] = [Math.floor(o / group), o % group];
+      const one = variant === 'road_1' ? g * half + (i % half) : variant === 'road_2' ? o : 2 * g * group + i;
+      const two = variant === 'road_4' ? one + group : one;
+      const sine = road_alpha![two]! * Math.sin(road_theta![two]!);
+      return [road_alpha![one]! * Math.cos(road_theta![one]!), i < half ? -sine : sine];
+    };
+    return {
+      form: 'rows',
+      partner,
+      open:
+        ({ values }) =>
+        (row, index, other) => {
+          const [own, others] = factors(values, index);
+          for (let c = 0; c < row.length; c++) row[c] = own * row[c]! + others * other[c]!;
+        },
+      bias:
+        ({ values }) =>
+        (row) => {
+          const before = row.slice();
+          for (let o = 0; o < outputs; o++) {
+            const [own, others] = factors(values, o);
+            row[o] = own * before[o]! + others * before[partner(o)]!;
+          }
+        },
     };
   },
 };

@@ -1,5 +1,12 @@
 /** Changes to each row of a weight for itself. */
-import { type AdapterKind, multiply, type PartValues } from './kind';
+import {
+  type AdaptedModule,
+  type AdapterKind,
+  multiply,
+  type OpenRows,
+  type PartValues,
+  type Rows,
+} from './kind';
 
 /** C³A (arXiv:2407.19342; PEFT tuners/c3a): blocks of circulant matrices, divided by the number of inputs. */
 export const c3a: AdapterKind = {
@@ -14,7 +21,7 @@ export const c3a: AdapterKind = {
     return {
       form: 'rows',
       open:
-        ({ c3a_kernel }) =>
+        ({ values: { c3a_kernel } }) =>
         (row, index) => {
           const [block, k] = [Math.floor(index / size), index % size];
           for (let c = 0; c < inputs; c++) {
@@ -37,7 +44,7 @@ export const hira: AdapterKind = {
     const rank = parts.hira_A!.shape[0]!;
     return {
       form: 'rows',
-      open({ hira_A, hira_B }) {
+      open({ values: { hira_A, hira_B } }) {
         const factor = new Float64Array(inputs);
         return (row, index) => {
           factor.fill(1);
@@ -63,14 +70,14 @@ export const ia3: AdapterKind = {
     const [rows, columns] = parts.ia3_l!.shape;
     const onInputs = rows === 1 && columns === inputs;
     if (!onInputs && !(rows === outputs && columns === 1)) refuse('has a vector of another size');
-    const along =
-      ({ ia3_l }: Record<string, Float32Array>) =>
-      (row: Float64Array) => {
+    const along: OpenRows =
+      ({ values: { ia3_l } }) =>
+      (row) => {
         for (let c = 0; c < row.length; c++) row[c]! *= ia3_l![c]!;
       };
-    const whole =
-      ({ ia3_l }: Record<string, Float32Array>) =>
-      (row: Float64Array, index: number) => {
+    const whole: OpenRows =
+      ({ values: { ia3_l } }) =>
+      (row, index) => {
         for (let c = 0; c < row.length; c++) row[c]! *= ia3_l![index]!;
       };
     return {
@@ -106,7 +113,7 @@ export const lokr: AdapterKind = {
     if (one[0] * two[0] !== outputs || one[1] * two[1] !== inputs) refuse('has factors of another size');
     return {
       form: 'rows',
-      open(values) {
+      open({ values }) {
         const [w1, w2] = [factor(values, 'lokr_w1'), factor(values, 'lokr_w2')];
         const scale = alpha / rank;
         return (row, index) => {
@@ -128,36 +135,69 @@ export const miss: AdapterKind = {
   formula: 'W + (D D D …), D [outputs, r]; bat: W + W·D + D',
   parts: ['miss_block'],
   fields: ['miss_dropout', 'mini_r', 'init_weights'],
-  update({ parts, inputs, outputs, setting, refuse }) {
-    const { shape } = parts.miss_block!;
-    const bat = setting('init_weights') === 'bat';
-    const [rank, columns] = bat ? [shape[2]!, 0] : [shape[0]!, shape[1]!];
-    const fits = bat
-      ? shape.length === 3 && shape[0]! * rank === outputs && inputs % rank === 0
-      : shape.length === 2 && outputs % columns === 0;
-    if (!fits) refuse(`has a block of [${shape}] for a weight of [${outputs}, ${inputs}]`);
+  update: (module) => repeated(module, 'miss_block'),
+};
+
+/** Bone, as MiSS was called until PEFT 0.20 (tuners/bone/layer.py there). */
+export const bone: AdapterKind = {
+  ...miss,
+  type: 'BONE',
+  title: 'Bone',
+  parts: ['bone_block'],
+  fields: ['init_weights'],
+  update: (module) => repeated(module, 'bone_block'),
+};
+
+function repeated({ parts, inputs, outputs, setting, refuse }: AdaptedModule, block: string): Rows {
+  const { shape } = parts[block]!;
+  const bat = setting('init_weights') === 'bat';
+  const [rank, columns] = bat ? [shape[2]!, 0] : [shape[0]!, shape[1]!];
+  const fits = bat
+    ? shape.length === 3 && shape[0]! * rank === outputs && inputs % rank === 0
+    : shape.length === 2 && outputs % columns === 0;
+  if (!fits) refuse(`has a block of [${shape}] for a weight of [${outputs}, ${inputs}]`);
+  return {
+    form: 'rows',
+    open({ values }) {
+      const D = values[block]!;
+      if (!bat) {
+        return (row, index) => {
+          for (let c = 0; c < inputs; c++) row[c]! += D[(c % rank) * columns + (index % columns)]!;
+        };
+      }
+      const before = new Float64Array(rank);
+      return (row, index) => {
+        const at0 = Math.floor(index / rank) * rank * rank;
+        for (let at = 0; at < inputs; at += rank) {
+          before.set(row.subarray(at, at + rank));
+          for (let j = 0; j < rank; j++) {
+            let sum = D[at0 + (index % rank) * rank + j]!;
+            for (let i = 0; i < rank; i++) sum += before[i]! * D[at0 + i * rank + j]!;
+            row[at + j]! += sum;
+          }
+        }
+      };
+    },
+  };
+}
+
+/** BEFT (arXiv:2509.15974; PEFT tuners/beft/layer.py): biases alone. */
+export const beft: AdapterKind = {
+  type: 'BEFT',
+  title: 'BEFT',
+  formula: 'bias + b',
+  parts: ['beft_bias'],
+  fields: ['init_weights'],
+  update({ name, parts, outputs, hasBias, refuse }) {
+    if (parts.beft_bias!.shape.at(-1) !== outputs) refuse('has a bias of another size');
+    if (!hasBias) refuse(`adds a bias to ${name}, which has none`);
     return {
       form: 'rows',
-      open({ miss_block }) {
-        const D = miss_block!;
-        if (!bat) {
-          return (row, index) => {
-            for (let c = 0; c < inputs; c++) row[c]! += D[(c % rank) * columns + (index % columns)]!;
-          };
-        }
-        const before = new Float64Array(rank);
-        return (row, index) => {
-          const block = Math.floor(index / rank) * rank * rank;
-          for (let at = 0; at < inputs; at += rank) {
-            before.set(row.subarray(at, at + rank));
-            for (let j = 0; j < rank; j++) {
-              let sum = D[block + (index % rank) * rank + j]!;
-              for (let i = 0; i < rank; i++) sum += before[i]! * D[block + i * rank + j]!;
-              row[at + j]! += sum;
-            }
-          }
-        };
-      },
+      bias:
+        ({ values: { beft_bias } }) =>
+        (row) => {
+          for (let o = 0; o < outputs; o++) row[o]! += beft_bias![o]!;
+        },
     };
   },
 };

@@ -1,6 +1,6 @@
 /** Single weights of a matrix that are changed: SHiRA's, and what an inverse Haar transform makes of WaveFT's. */
 
-import { mersenneTwister } from '../../linalg/mersenne-twister';
+import { torchGenerator } from '../../linalg/torch-random';
 import { type AdapterKind, matrix, type RowChange } from './kind';
 
 /** Adds values to single places of the rows. */
@@ -29,12 +29,49 @@ export const shira: AdapterKind = {
     if (two !== 2 || places !== count) refuse('has different numbers of positions and values');
     return {
       form: 'rows',
-      open: ({ shira_weight, shira_indices }) =>
+      open: ({ values: { shira_weight }, indices: { shira_indices } }) =>
         addAt(
           Array.from({ length: count }, (_, i) => {
             return [shira_indices![i]!, shira_indices![count + i]!, shira_weight![i]!] as const;
           }),
         ),
+    };
+  },
+};
+
+/**
+ * Super and Supra (PEFT tuners/supertuning/layer.py): values at stored places of the flat weight, and with a rank LoRA
+ * beside them.
+ */
+export const supertuning: AdapterKind = {
+  type: 'SUPERTUNING',
+  title: 'Super, Supra',
+  formula: 'W + S + α/r · B·A, S sparse',
+  parts: ['supertuning_values', 'supertuning_indices', 'supertuning_lora_A', 'supertuning_lora_B'],
+  optional: ['supertuning_indices', 'supertuning_lora_A', 'supertuning_lora_B'],
+  fields: ['sparsity', 'select_top', 'init_weights', 'save_precomputed_indices'],
+  update({ parts, inputs, alpha, refuse }) {
+    const places = parts.supertuning_indices?.shape[0];
+    if (places === undefined) refuse('does not hold its places (save_precomputed_indices: false)');
+    if (places !== parts.supertuning_values!.shape[0]) refuse('has different numbers of places and values');
+    const rank = parts.supertuning_lora_A?.shape[0] ?? 0;
+    return {
+      form: 'rows',
+      open({ values, indices }) {
+        const sparse = addAt(
+          Array.from(indices.supertuning_indices!, (place, i) => {
+            return [Math.floor(place / inputs), place % inputs, values.supertuning_values![i]!] as const;
+          }),
+        );
+        const [A, B] = [values.supertuning_lora_A!, values.supertuning_lora_B!];
+        return (row, index, partner) => {
+          sparse(row, index, partner);
+          for (let k = 0; k < rank; k++) {
+            const left = (alpha / rank) * B[index * rank + k]!;
+            for (let c = 0; c < inputs; c++) row[c]! += left * A[k * inputs + c]!;
+          }
+        };
+      },
     };
   },
 };
@@ -63,7 +100,7 @@ export const waveft: AdapterKind = {
     const half = [Math.ceil(outputs / 2), Math.ceil(inputs / 2)] as const;
     return {
       form: 'rows',
-      open({ waveft_spectrum }) {
+      open({ values: { waveft_spectrum } }) {
         const places = firstOfPermutation(inputs * outputs, count, number('random_loc_seed', 777));
         return addAt(
           places.flatMap((place, k) => {
@@ -97,7 +134,7 @@ const MOST_PLACES = Math.floor((2 ** 32 - 1) / 20);
  * @param n fewer than {@link MOST_PLACES}
  */
 function firstOfPermutation(n: number, count: number, seed: number): number[] {
-  const random = seeded(seed);
+  const random = torchGenerator(seed);
   const moved = new Map<number, number>();
   const at = (i: number) => moved.get(i) ?? i;
   const out: number[] = [];
@@ -108,17 +145,6 @@ function firstOfPermutation(n: number, count: number, seed: number): number[] {
     out.push(value);
   }
   return out;
-}
-
-/** MT19937 as PyTorch seeds it. */
-function seeded(seed: number): () => number {
-  const state = new Uint32Array(624);
-  state[0] = seed;
-  for (let i = 1; i < 624; i++) {
-    const before = state[i - 1]! ^ (state[i - 1]! >>> 30);
-    state[i] = Math.imul(before, 1812433253) + i;
-  }
-  return mersenneTwister(state);
 }
 
 /**

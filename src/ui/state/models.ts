@@ -50,10 +50,13 @@ export async function openLocal(
   return opened;
 }
 
-/** Opens a Hub model by id (with revision) or URL. Rejects with the engine's error. */
-export async function openHub(studio: Studio, idOrUrl: string): Promise<ModelInfo> {
+/**
+ * Opens a Hub model by id (with revision) or URL. Rejects with the engine's error.
+ * @param instead the name in the recipe that it takes the place of
+ */
+export async function openHub(studio: Studio, idOrUrl: string, instead = idOrUrl): Promise<ModelInfo> {
   const opened = await whileOpening(studio, idOrUrl, () => studio.worker.openHub(idOrUrl));
-  remember(studio, [opened], { [idOrUrl]: opened.ref });
+  remember(studio, [opened], { [instead]: opened.ref });
   rememberHubModel(opened.title);
   return opened;
 }
@@ -88,9 +91,10 @@ export function takeModel(studio: Studio, ref: string, target: AddTarget): void 
   if (target === 'library') return;
   editRecipe(studio, (recipe) => {
     const start = recipeToAddTo(recipe, added, models);
-    if (target === 'base') return setBase(start, ref);
     // an adapter names its base
-    const next = added[0]?.kind === 'adapter' ? withModels(start, added, models) : addContributor(start, ref);
+    const isAdapter = added[0]?.kind === 'adapter';
+    if (target === 'base' && !isAdapter) return setBase(start, ref);
+    const next = isAdapter ? withModels(start, added, models) : addContributor(start, ref);
     return asLora(recommended(next, added), models);
   });
 }

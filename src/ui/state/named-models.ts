@@ -60,6 +60,11 @@ export async function openNamedHub(studio: Studio, name: string): Promise<void> 
   await attempt(studio, name, () => openHub(studio, name));
 }
 
+/** Opens another model of the Hub, which takes the place of a name in the recipe. Never rejects. */
+export async function openInstead(studio: Studio, name: string, id: string): Promise<void> {
+  await attempt(studio, name, () => openHub(studio, id, name));
+}
+
 /** Names that wait for a word and can be repositories of the Hub. */
 export function hubModels({ unopened }: Pick<StudioState, 'unopened'>): string[] {
   return Object.entries(unopened).flatMap(([name, { state }]) =>
