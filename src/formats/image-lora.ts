@@ -72,7 +72,7 @@ const COMPONENTS: readonly [diffusers: string, kohya: readonly string[], comfyui
 
 /** Whether a path below `unet.` or `transformer.` belongs to a U-Net. */
 const IN_UNET =
-  /^(?:down_blocks|up_blocks|mid_block|input_blocks|output_blocks|middle_block|conv_in|conv_out|time_embed|time_embedding|add_embedding|label_emb|out)\./;
+  /^(?:down_blocks|up_blocks|mid_block|input_blocks|output_blocks|middle_block|conv_in|conv_out|time_embed|time_embedding\.linear_\d|add_embedding|label_emb|out)\./;
 
 /**
  * The path of a module that a key names.
@@ -98,6 +98,11 @@ export function imagePath(module: string): { path: string; naming: ImageNaming }
   // some trainers of Flux and Wan leave the prefix out
   if (BARE.test(module)) return placed('comfyui', 'diffusion_model', module, '');
   return undefined;
+}
+
+/** The path of a module of the part that draws, which stands there without a prefix. */
+export function imageModelPath(below: string): string {
+  return placed('comfyui', 'diffusion_model', below).path;
 }
 
 function placed(convention: ImageConvention, prefix: string, path: string, written = prefix) {

@@ -12,6 +12,9 @@ import type { TensorRef } from './tensor-view';
 
 export type OpenModel = Checkpoint | Adapter;
 
+/** Weights of diffusers have names of their own, also beside a config.json. */
+const DIFFUSERS = /^diffusion_pytorch_model[^/]*\.safetensors$/;
+
 /**
  * Opens a folder as what it is: an adapter or a checkpoint. Only configs, indices and headers are read.
  *
@@ -24,10 +27,10 @@ export async function openModel(
   signal?: AbortSignal,
 ): Promise<OpenModel> {
   if (isAdapterFolder(folder)) return openAdapter(folder, path, signal);
-  if (!findFile(folder, 'config.json')) {
-    const { openImageLora } = await import('./image-adapter');
-    const lora = await openImageLora(folder, path, signal);
-    if (lora) return lora;
+  const isBare = !findFile(folder, 'config.json');
+  if (isBare || folder.files.some(({ path: file }) => DIFFUSERS.test(file))) {
+    const { openImageModel } = await import('./image-model');
+    return openImageModel(folder, path, signal);
   }
   return openCheckpoint(folder, path, signal);
 }
@@ -59,6 +62,7 @@ export function describeModel(model: OpenModel, license?: string): Omit<ModelInf
     parameters: refs.reduce((sum, { shape }) => sum + elementCount(shape), 0),
     bytes: files.reduce((sum, file) => sum + file.byteLength, 0),
     dtypes,
+    ...((model.kind === 'adapter' ? model.image : model.isImage) && { isImage: true }),
     ...own,
     ...weightShapes(model, read),
     ...(commit === undefined ? {} : { commit }),
@@ -118,12 +122,11 @@ export function summaryOf({ config, method, image }: Adapter): string {
 }
 
 function adapterInfo(adapter: Adapter): NonNullable<ModelInfo['adapter']> {
-  const { config, image } = adapter;
+  const { config } = adapter;
   return {
     summary: summaryOf(adapter),
     rank: config.rank,
     ...(config.baseModel === undefined ? {} : { baseModel: config.baseModel }),
-    ...(image && { isImage: true }),
   };
 }
 

@@ -45,6 +45,8 @@ export interface Plan {
   tensors: TensorPlan[];
   /** Filled only when the plan has no errors; empty where only GGUF is written. */
   shards: ShardPlan[];
+  /** Of an image model: the file of each tensor and its name there, as the base has them. */
+  places?: ReadonlyMap<string, { file: string; key: string }>;
   /** File of an adapter's weights where it is not PEFT's. */
   adapterFile?: string;
   /** The GGUF file that is written beside the shards, or instead of them. */
