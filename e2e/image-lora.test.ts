@@ -270,8 +270,9 @@ describe('two LoRAs of one U-Net, by kohya and by diffusers', () => {
 });
 
 it.each([
-  ['LoHa factors', 'lora_unet_mid_block_attentions_0_proj_in.hada_w1_a'],
-  ['LoKr factors', 'lora_unet_mid_block_attentions_0_proj_in.lokr_w1'],
+  ['only a part of LoHa’s four factors', 'lora_unet_mid_block_attentions_0_proj_in.hada_w1_a'],
+  ['only a part of LoKr’s factors', 'lora_unet_mid_block_attentions_0_proj_in.lokr_w1'],
+  ['an orthogonal adapter (OFT) of another form', 'lora_unet_mid_block_attentions_0_proj_in.oft_diag'],
   ['whole differences of weights', 'lora_unet_mid_block_attentions_0_proj_in.diff'],
   ['factors counted by their place, without names', 'text_encoder:0:down'],
 ])('%s are refused by name', async (what, key) => {

@@ -15,7 +15,11 @@ export interface ImageNaming {
   prefixes: Readonly<Record<string, string>>;
 }
 
-export type ImagePart = 'a' | 'b' | 'mid' | 'alpha' | 'magnitude';
+export type ImagePart =
+  | ('a' | 'b' | 'mid' | 'alpha' | 'magnitude')
+  | `hada_${'w1_a' | 'w1_b' | 'w2_a' | 'w2_b' | 't1' | 't2'}`
+  | `lokr_${'w1' | 'w1_a' | 'w1_b' | 'w2' | 'w2_a' | 'w2_b' | 't2'}`
+  | ('oft_blocks' | 'rescale');
 
 /** What the end of a key says: the part that a tensor is of its module. */
 const PARTS: readonly [end: RegExp, part: ImagePart, module?: string][] = [
@@ -32,9 +36,7 @@ const PARTS: readonly [end: RegExp, part: ImagePart, module?: string][] = [
 
 /** Parts of other kinds of adapters, which image tools write beside or in place of factors. */
 const OTHERS: readonly [end: RegExp, what: string][] = [
-  [/\.hada_\w+$/, 'LoHa factors'],
-  [/\.lokr_\w+$/, 'LoKr factors'],
-  [/\.(?:oft|boft)_\w+$|\.oft_R\.weight$/, 'an orthogonal adapter (OFT)'],
+  [/\.boft_\w+$|\.oft_(?:R|diag)(?:\.weight)?$/, 'an orthogonal adapter (OFT) of another form'],
   [/\.on_input$|\.ia3_\w+$/, '(IA)³ vectors'],
   [/\.diff(?:_b)?$|\.set_weight$/, 'whole differences of weights'],
   [/\.w_norm$|\.b_norm$/, 'trained norms'],
@@ -42,8 +44,13 @@ const OTHERS: readonly [end: RegExp, what: string][] = [
   [/^(?:text_encoder|unet|vae):\d+:/, 'factors counted by their place, without names'],
 ];
 
+/** Parts of LoHa, LoKr and OFT, by which LyCORIS names them. */
+const NAMED = /^(.+)\.(hada_w[12]_[ab]|hada_t[12]|lokr_w[12](?:_[ab])?|lokr_t2|oft_blocks|rescale)$/;
+
 /** The part that a key names, and the module as it stands there; undefined for any other key. */
 export function imageKey(key: string): { module: string; part: ImagePart } | undefined {
+  const [, named, own] = NAMED.exec(key) ?? [];
+  if (named !== undefined) return { module: named, part: own as ImagePart };
   for (const [end, part, module = '$1'] of PARTS) {
     if (end.test(key)) return { module: key.replace(end, module), part };
   }
@@ -58,13 +65,20 @@ export function otherImagePart(key: string): string | undefined {
 /** Blocks that only image and video models have. */
 const BARE = /^(?:(?:double|single|joint)_blocks|(?:single_)?transformer_blocks|blocks)\.\d+\./;
 
+/** What kohya's trainers and LyCORIS put before the paths of a part, whose dots they join by `_`. */
+const KOHYA = /^(lora_(?:unet|transformer|te[123]?)|oft_unet|lycoris)_(.+)$/;
+
 /** Whether a key names a module as kohya does. */
-export const isKohya = (module: string) => /^lora_(?:unet|transformer|te[123]?)_/.test(module);
+export const isKohya = (module: string) => KOHYA.test(module);
 
 /** What the parts of a model are called: in diffusers, by kohya's trainer, in ComfyUI. The first of a list is written. */
 const COMPONENTS: readonly [diffusers: string, kohya: readonly string[], comfyui: readonly string[]][] = [
-  ['unet', ['lora_unet'], ['diffusion_model', 'model.diffusion_model']],
-  ['transformer', ['lora_unet', 'lora_transformer'], ['diffusion_model', 'model.diffusion_model']],
+  ['unet', ['lora_unet', 'oft_unet', 'lycoris'], ['diffusion_model', 'model.diffusion_model']],
+  [
+    'transformer',
+    ['lora_unet', 'lora_transformer', 'oft_unet', 'lycoris'],
+    ['diffusion_model', 'model.diffusion_model'],
+  ],
   ['text_encoder', ['lora_te1', 'lora_te'], ['text_encoder']],
   ['text_encoder_2', ['lora_te2'], ['text_encoder_2']],
   ['text_encoder_3', ['lora_te3'], ['text_encoder_3']],
@@ -80,7 +94,7 @@ const IN_UNET =
  * @returns undefined for one that kohya's `_` does not let be split into known words, and for one of no image model
  */
 export function imagePath(module: string): { path: string; naming: ImageNaming } | undefined {
-  const [, prefix, flat] = /^(lora_(?:unet|transformer|te[123]?))_(.+)$/.exec(module) ?? [];
+  const [, prefix, flat] = KOHYA.exec(module) ?? [];
   if (prefix !== undefined) {
     const dotted = split(flat!);
     return dotted === undefined ? undefined : placed('kohya', prefix, dotted);

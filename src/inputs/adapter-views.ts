@@ -166,12 +166,17 @@ export function applyAdapter(model: Model, adapter: Adapter, problems: Problems)
         view: { ...tensor.view, addend: { tensor: bias, scale } },
       }));
   }
+  for (const [name, changed] of image?.rows ?? []) change(name, changed);
   for (const [path, update] of fused) missing.push(...updateExperts(on, key(path), update));
   for (const [name, own] of changes.modules) {
     change(name, (tensor) => changedByKind(on, name, tensor, own));
   }
   if (missing.length > 0)
-    reportMissing(on, [...new Set(missing)], image ? adapter.updates.size : all + biases);
+    reportMissing(
+      on,
+      [...new Set(missing)],
+      image ? adapter.updates.size + (adapter.rows?.size ?? 0) : all + biases,
+    );
   if (biasless.length > 0) {
     problems.error(
       'AdapterModuleMissing',
@@ -306,8 +311,8 @@ function layoutOf(
   const outputs = b.shape[0];
   // a kernel of one is also stored without it
   if (kernel.length > 0 || (adapter.image && more.length > 0)) {
-    const extents = (...shape: (number | undefined)[]) => shape.join().replace(/(?:,1)+$/, '');
-    const fits = rows === outputs && extents(columns, ...more) === extents(inputs, ...kernel);
+    const area = (...shape: (number | undefined)[]) => shape.reduce<number>((n, extent = 0) => n * extent, 1);
+    const fits = rows === outputs && area(columns, ...more) === area(inputs, ...kernel);
     return fits ? 'linear' : undefined;
   }
   const transposed = more.length === 0 && rows === inputs && columns === outputs;

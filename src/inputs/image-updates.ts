@@ -1,53 +1,71 @@
 /** The updates of an image model's LoRA, tensor by tensor of a checkpoint that may name and cut its matrices otherwise. */
 import { imageTargets, partOf, type UnitRows, unitRows } from '../formats/image-checkpoint';
 import { counted } from '../formats/quantity';
-import type { AdapterUpdate } from './adapter';
-import { type Applying, madeTensor } from './kind-updates';
+import type { AdapterUpdate, RowsUpdate } from './adapter';
+import { type Applying, changedRows, madeTensor } from './kind-updates';
+import type { ModelTensor } from './model';
 import { nameSome } from './problems';
 import type { TensorRef } from './tensor-view';
 
-/** Rows of an update, and where they belong in a tensor. */
-interface Piece extends UnitRows {
-  update: AdapterUpdate;
+/** Rows of a change, and where they belong in a tensor. */
+interface Piece<Change> extends UnitRows {
+  change: Change;
   to: number;
 }
 
-/**
- * The updates by the key of the tensor they change. Modules that the checkpoint has nowhere are in `missing`; where it lacks a whole
- * text encoder, that is said and the rest is merged.
- */
-export function imageUpdates({ model, adapter, problems }: Applying): {
+/** What an adapter does to the tensors of a checkpoint, by their keys. */
+export interface ImageUpdates {
   updates: Map<string, AdapterUpdate>;
+  /** What changes rows, in place of factors. */
+  rows: Map<string, (tensor: ModelTensor) => ModelTensor>;
+  /** Modules that the checkpoint has nowhere. */
   missing: string[];
-} {
+}
+
+/** Where the checkpoint lacks a whole text encoder, that is said and the rest is merged. */
+export function imageUpdates({ model, adapter, problems }: Applying): ImageUpdates {
   const keys = new Map([...model.tensors].map(([key, { name }]) => [name, key]));
-  const targets = imageTargets(new Map([...model.tensors.values()].map((tensor) => [tensor.name, tensor])));
-  const pieces = new Map<string, Piece[]>();
+  const shapes = new Map([...model.tensors.values()].map((tensor) => [tensor.name, tensor]));
+  const targets = imageTargets(shapes);
   const missing: string[] = [];
   const absent: string[] = [];
-  for (const [module, update] of adapter.updates) {
-    const path = targets.byFlatName.get(module) ?? module;
-    const units = unitRows(path, [update.b.shape[0]!, ...update.a.shape.slice(1)]);
-    for (const unit of units) {
-      const target = targets.byUnit.get(unit.unit);
-      if (!target) {
-        const part = partOf(unit.unit);
-        (isTextEncoder(part) && !targets.parts.has(part) ? absent : missing).push(module);
-        break;
+  const misfit = (module: string, what: string) =>
+    problems.error(
+      'AdapterShape',
+      `The tensors of ${adapter.path} do not fit the weights they are for.`,
+      'Put the adapter on the base it was trained on.',
+      [`${module}: ${what}`],
+    );
+  /** Changes by the tensor that their rows are in. */
+  const placed = <Change>(changes: Iterable<readonly [string, Change, number, number | undefined]>) => {
+    const pieces = new Map<string, Piece<Change>[]>();
+    for (const [module, change, outputs, width] of changes) {
+      const path = targets.byFlatName.get(module) ?? module;
+      const [first] = unitRows(path, [outputs]);
+      const inputs = width ?? shapes.get(targets.byUnit.get(first!.unit)?.tensor ?? '')?.shape[1] ?? 1;
+      for (const unit of unitRows(path, [outputs, inputs])) {
+        const target = targets.byUnit.get(unit.unit);
+        if (!target) {
+          const part = partOf(unit.unit);
+          (isTextEncoder(part) && !targets.parts.has(part) ? absent : missing).push(module);
+          break;
+        }
+        if (unit.rows !== target.rows) {
+          misfit(module, `${counted(unit.rows, 'output')} for ${target.rows} of ${target.tensor}`);
+          continue;
+        }
+        const found = pieces.get(target.tensor) ?? [];
+        pieces.set(target.tensor, [...found, { ...unit, change, to: target.begin }]);
       }
-      if (unit.rows !== target.rows) {
-        problems.error(
-          'AdapterShape',
-          `The tensors of ${adapter.path} do not fit the weights they are for.`,
-          'Put the adapter on the base it was trained on.',
-          [`${module}: ${counted(unit.rows, 'output')} for ${target.rows} of ${target.tensor}`],
-        );
-        continue;
-      }
-      const found = pieces.get(target.tensor) ?? [];
-      pieces.set(target.tensor, [...found, { ...unit, update, to: target.begin }]);
     }
-  }
+    return pieces;
+  };
+  const pieces = placed(
+    [...adapter.updates].map(([module, own]) => [module, own, own.b.shape[0]!, own.a.shape[1]] as const),
+  );
+  const rowPieces = placed(
+    [...(adapter.rows ?? [])].map(([module, own]) => [module, own, own.outputs, own.width] as const),
+  );
   if (absent.length > 0) {
     problems.warn(
       'AdapterPartAbsent',
@@ -58,38 +76,74 @@ export function imageUpdates({ model, adapter, problems }: Applying): {
   const updates = new Map<string, AdapterUpdate>();
   for (const [tensor, parts] of pieces) {
     const key = keys.get(tensor)!;
-    const { shape } = model.tensors.get(key)!;
-    const { update } = parts[0]!;
-    const isWhole = update.b.shape[0] === shape[0];
-    if (isWhole && parts.every((part) => part.update === update && part.begin === part.to)) {
-      updates.set(key, update);
-      continue;
-    }
-    const isPart = parts.some(({ update }) => update.magnitude);
-    if (isPart && !coversRows(parts, shape[0]!)) {
+    const outputs = shapes.get(tensor)!.shape[0]!;
+    const update = wholeOf(parts, outputs, ({ b }) => b.shape[0]!);
+    if (update) updates.set(key, update);
+    else if (parts.some(({ change }) => change.magnitude) && !coversRows(parts, outputs)) {
       problems.error(
         'AdapterUnsupported',
         `${adapter.path} scales a part of the rows of a matrix (DoRA), whose other rows would need a scale too.`,
         'Use a checkpoint whose matrices are cut as the LoRA’s are.',
         [tensor],
       );
-      continue;
-    }
-    updates.set(key, assembled(parts, shape[0]!));
+    } else updates.set(key, assembled(parts, outputs));
   }
-  return { updates, missing };
+  const rows: ImageUpdates['rows'] = new Map();
+  for (const [tensor, parts] of rowPieces) {
+    const { shape } = shapes.get(tensor)!;
+    const width = shape.slice(1).reduce((n, extent) => n * extent, 1);
+    for (const { change, begin, to, rows: count } of parts) {
+      const isCut = [begin, to, count].some((n) => n % change.group !== 0);
+      if (change.width !== undefined && change.width !== width)
+        misfit(tensor, `rows of ${change.width} for rows of ${width}`);
+      if (!isCut && !(change.isWhole && count < shape[0]!)) continue;
+      problems.error(
+        'AdapterUnsupported',
+        `${adapter.path} changes rows together (${change.title}) that ${model.checkpoint.path} does not hold together.`,
+        'Use a checkpoint whose matrices are cut as the adapter’s are.',
+        [tensor],
+      );
+    }
+    rows.set(keys.get(tensor)!, (from) => parts.reduce((made, part) => withRowsOf(made, part, width), from));
+  }
+  return { updates, rows, missing };
+}
+
+/** The change that is all of a tensor, where one is. */
+function wholeOf<Change>(
+  parts: readonly Piece<Change>[],
+  outputs: number,
+  outputsOf: (change: Change) => number,
+): Change | undefined {
+  const { change } = parts[0]!;
+  const isWhole = parts.every((part) => part.change === change && part.begin === part.to);
+  return isWhole && outputsOf(change) === outputs ? change : undefined;
+}
+
+/** A tensor with rows of it changed. @param width elements of a row */
+function withRowsOf(tensor: ModelTensor, piece: Piece<RowsUpdate>, width: number): ModelTensor {
+  const { change, begin, to, rows } = piece;
+  const { group, parts } = change;
+  const origin = changedRows(tensor.view.origin, width * group, parts, async (values, eachRow) => {
+    const open = await change.open(values, eachRow);
+    return (row, index) => {
+      const at = index - to / group;
+      if (at >= 0 && at < rows / group) open(row, at + begin / group);
+    };
+  });
+  return { ...tensor, view: { ...tensor.view, origin } };
 }
 
 const isTextEncoder = (part: string) => part === 't5' || part.startsWith('text_encoder');
 
-function coversRows(pieces: readonly Piece[], outputs: number): boolean {
-  const all = pieces.every(({ update }) => update.magnitude);
+function coversRows(pieces: readonly Piece<AdapterUpdate>[], outputs: number): boolean {
+  const all = pieces.every(({ change }) => change.magnitude);
   return all && pieces.reduce((sum, { rows }) => sum + rows, 0) === outputs;
 }
 
 /** One update of a whole tensor: the A of all below one another, and each B in the rows and columns that are its. */
-function assembled(pieces: readonly Piece[], outputs: number): AdapterUpdate {
-  const distinct = [...new Set(pieces.map(({ update }) => update))];
+function assembled(pieces: readonly Piece<AdapterUpdate>[], outputs: number): AdapterUpdate {
+  const distinct = [...new Set(pieces.map(({ change }) => change))];
   const rank = distinct.reduce((sum, update) => sum + update.rank, 0);
   const beginOf = new Map(
     distinct.map((update, i) => [update, distinct.slice(0, i).reduce((sum, u) => sum + u.rank, 0)]),
@@ -110,7 +164,7 @@ function assembled(pieces: readonly Piece[], outputs: number): AdapterUpdate {
         });
   const b = madeTensor(named(distinct.map((update) => update.b)), [outputs, rank], (values) => {
     const out = new Float32Array(outputs * rank);
-    for (const { update, begin, rows, to } of pieces) {
+    for (const { change: update, begin, rows, to } of pieces) {
       const from = values[distinct.indexOf(update)]!;
       for (let row = 0; row < rows; row++) {
         const at = (begin + row) * update.rank;
@@ -125,7 +179,7 @@ function assembled(pieces: readonly Piece[], outputs: number): AdapterUpdate {
       ? undefined
       : madeTensor(named(magnitudes), [outputs], (values) => {
           const out = new Float32Array(outputs);
-          for (const { update, begin, rows, to } of pieces) {
+          for (const { change: update, begin, rows, to } of pieces) {
             out.set(values[distinct.indexOf(update)]!.subarray(begin, begin + rows), to);
           }
           return out;

@@ -5,7 +5,7 @@ import { decodeToF32 } from '../formats/half';
 import { booleanField, numberField } from '../formats/json-fields';
 import { splitLayer } from '../models/tensor-role';
 import type { Adapter, OwnModule } from './adapter';
-import type { AdaptedModule, PartValues, RowChange, Rows } from './kinds/kind';
+import type { AdaptedModule, EachRow, PartValues, RowChange, Rows } from './kinds/kind';
 import type { Model, ModelTensor } from './model';
 import type { Problems } from './problems';
 import { derivedTensor } from './row-map';
@@ -179,9 +179,6 @@ export function changedRows(
     };
   });
 }
-
-/** Visits every row of the tensor before any is changed: a second reading, for what depends on all of them. */
-type EachRow = (visit: (row: Float32Array, index: number) => void) => Promise<void>;
 
 /** Elements of the pieces that are read for {@link EachRow}. */
 const PIECE = 1 << 20;

@@ -84,14 +84,15 @@ export async function headerHash(model: OpenModel): Promise<string> {
 
 function fileTensors(model: OpenModel): TensorRef[] {
   if (model.kind === 'checkpoint') return [...model.tensors.values()];
-  const { updates, origins, replaces, tokenRows, modules } = model;
+  const { updates, origins, replaces, tokenRows, modules, rows: changed } = model;
   const factors = [...updates.values()].flatMap(({ a, b, magnitude, bias }) =>
     [a, b, magnitude, bias].filter((ref) => ref !== undefined),
   );
   // shared tensors are in every module
   const own = new Set([...modules.values()].flatMap(({ parts }) => Object.values(parts)));
   const rows = [...tokenRows.values()].map((trained) => trained.rows);
-  return [...factors, ...origins.values(), ...replaces.values(), ...rows, ...own];
+  const parts = [...(changed?.values() ?? [])].flatMap((update) => Object.values(update.parts));
+  return [...factors, ...origins.values(), ...replaces.values(), ...rows, ...own, ...parts];
 }
 
 /** Shapes of the weights, which distinguish adapters of this model from those of another; see {@link ModelInfo.weights}. */
@@ -116,9 +117,10 @@ function weightShapes(model: OpenModel, read: Dequantized | undefined): Pick<Mod
 }
 
 /** An adapter in a few words; α of an image model's LoRA stands in each of its modules. */
-export function summaryOf({ config, method, image }: Adapter): string {
+export function summaryOf({ config, method, image, rows, updates }: Adapter): string {
   if (!image) return adapterSummary(config, method?.title);
-  return `${config.dora ? 'DoRA' : 'LoRA'} of an image model, r ${config.rank}`;
+  const kind = rows?.values().next().value?.title ?? (config.dora ? 'DoRA' : 'LoRA');
+  return `${kind} of an image model${updates.size > 0 ? `, r ${config.rank}` : ''}`;
 }
 
 function adapterInfo(adapter: Adapter): NonNullable<ModelInfo['adapter']> {

@@ -112,12 +112,13 @@ export async function openContributors(
 
 /** Only plain factors can be combined. */
 export function checkMergeable(
-  { path, config, origins, replaces, tokenRows, method, updates }: Adapter,
+  { path, config, origins, replaces, tokenRows, method, updates, rows }: Adapter,
   refuse: Refuse,
 ): void {
   const pairs = [...updates.values()];
   const what =
     method?.title ??
+    rows?.values().next().value?.title ??
     (config.type === 'LORA' ? undefined : config.type) ??
     (config.dora ? 'DoRA' : undefined) ??
     (pairs.some(({ bias }) => bias) ? 'lora_bias' : undefined) ??
