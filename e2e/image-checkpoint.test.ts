@@ -109,6 +109,31 @@ describe('SDXL in one file', () => {
     expect(plan.problems).toEqual([]);
   });
 
+  it('has its blocks counted as those who weigh blocks count them', async () => {
+    const into = await planInNode(recipe(ONE), '.', folders);
+    const alone = `merge_method: task_arithmetic\nmodels: [{model: one, parameters: {weight: 1}}]\namalgam: {output: adapter}\n`;
+    const lora = await planInNode(alone, '.', folders);
+    const places = ({ plan }: typeof into) =>
+      new Set(plan.tensors.map(({ role: { stack, layer, module } }) => `${stack} ${layer} ${module}`));
+    expect([...places(into)].sort()).toEqual([
+      'input 4 in_layers.2',
+      'input 4 proj_in',
+      'second text encoder 3 attn.in_proj_weight',
+      'second text encoder 3 mlp.c_fc',
+      'text encoder 0 mlp.fc1',
+      'undefined null decoder.conv_in',
+      'undefined null out.0.bias',
+      'undefined null text_model.embeddings.token_embedding',
+    ]);
+    expect([...places(lora)].filter((place) => place.endsWith('_A')).sort()).toEqual([
+      'input 4 in_layers.2.lora_A',
+      'input 4 proj_in.lora_A',
+      'second text encoder 3 mlp.fc1.lora_A',
+      'second text encoder 3 self_attn.k_proj.lora_A',
+      'text encoder 0 mlp.fc1.lora_A',
+    ]);
+  });
+
   it('is merged with another of its kind', async () => {
     const other = Object.fromEntries(
       Object.entries(base).map(([name, { shape }], i) => [name, tensor(50 + i, ...shape)]),

@@ -60,6 +60,9 @@ function pathOf(name: string): { path: string; below: string } {
   return { below, path: part === undefined ? imageModelPath(below) : `${part}.${below}` };
 }
 
+/** The path of a tensor of a checkpoint, or of the module that it is the weight of. */
+export const imageTensorPath = (name: string) => pathOf(name).path;
+
 /** How the rows of a module are shared out over its units: alike, or the last takes what others as tall as wide leave. */
 type Sharing = 'alike' | 'last takes the rest';
 

@@ -141,7 +141,7 @@ export function imageModule(path: string, { convention, original, prefixes }: Im
   const named = COMPONENTS.find(([diffusers]) => diffusers === component);
   if (!named) return path;
   const below = rest.join('.');
-  const own = original && component === 'unet' ? toOriginal(below) : below;
+  const own = original && component === 'unet' ? originalPath(below) : below;
   const [diffusers, [kohya], [comfyui]] = named;
   const usual = { kohya, diffusers, comfyui }[convention];
   const prefix = prefixes[diffusers] ?? usual;
@@ -277,7 +277,8 @@ function fromOriginal(path: string): string {
   return `up_blocks.${level}.attentions.${layer}.${rest}`;
 }
 
-function toOriginal(path: string): string {
+/** The path of a module of a U-Net, without its component, as the original counts its blocks. */
+export function originalPath(path: string): string {
   const end = renamed(path, ENDS, 0);
   if (end !== path) return end;
   const [, mid, index, below] = /^mid_block\.(attentions|resnets)\.(\d+)\.(.+)$/.exec(path) ?? [];

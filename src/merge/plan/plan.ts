@@ -76,5 +76,6 @@ export interface Plan {
 
 /** What a report says of every tensor. */
 export function tensorOutline({ name, role, shape, dtype, elements }: TensorPlan): TensorOutline {
-  return { name, layer: role.layer, module: role.module, shape: [...shape], dtype, elements };
+  const { layer, stack, module } = role;
+  return { name, layer, ...(stack !== undefined && { stack }), module, shape: [...shape], dtype, elements };
 }
