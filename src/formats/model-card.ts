@@ -17,7 +17,7 @@ export interface ModelCardFields {
   /** License of every input, where all have the same. */
   license?: string;
   /** Of the models that were merged. */
-  of: 'LoRA adapters' | 'language models';
+  of: 'LoRA adapters' | 'language models' | 'image models';
   /** An adapter for PEFT, or else a model. */
   library: 'transformers' | 'peft' | 'diffusers';
   /** Version of Amalgam. */

@@ -62,11 +62,22 @@ function usesOf(plan: Plan, destination: DestinationSpec, gguf: string | undefin
   }
   return snippetsOf({
     name,
-    ...optional('image', plan.adapterFile),
+    ...imageOf(plan),
     model: !amalgam.ggufOnly,
     ...optional('gguf', gguf),
     ...optional('architecture', architectureOf(textOf(plan, 'config.json'))),
   });
+}
+
+function imageOf({ adapterFile, places, shards }: Plan): Pick<Parameters<typeof snippetsOf>[0], 'image'> {
+  if (adapterFile !== undefined) return { image: { file: adapterFile, of: 'LoRA' } };
+  const [shard] = shards;
+  if (!places || !shard) return {};
+  const isAll = [...places.keys()].some((name) =>
+    /^(?:model\.diffusion_model|first_stage_model)\./.test(name),
+  );
+  const of = shards.length > 1 || shard.file.includes('/') ? 'pipeline' : isAll ? 'checkpoint' : 'part';
+  return { image: { file: shard.file, of } };
 }
 
 /** The small files, the card among them with the section and with what was scored. */
@@ -267,7 +278,7 @@ export async function runMerge(
     });
     phases.rest('finishing');
     if (beside) shards.push(await (await record.openBeside()).finish());
-    if (shardPlans.length > 1) await writeIndex(destination, shardPlans);
+    if (shardPlans.length > 1 && !plan.places) await writeIndex(destination, shardPlans);
     if (request.part && part) {
       await inputs.hashRest(hashing, part.hashes);
       const record = await partRecord(request.part, `${kind} ${adapter}`, own, inputs);

@@ -1,4 +1,5 @@
 import { AmalgamError } from '../errors';
+import { parseSafetensorsHeader } from '../formats/safetensors-header';
 import type { OpenModels } from '../host/models';
 import { progressMeter } from '../host/progress-meter';
 import { readHeader } from '../inputs/header';
@@ -99,18 +100,14 @@ function compareStored(
   stored: (file: string) => ModelFile,
   onShard: (comparison: ShardComparison) => void,
 ): ShardWatch {
-  return async ({ file, header, tensors }) => {
+  return async ({ file, header, byteLength }) => {
     const model = stored(file);
     const source = model.open();
     const there = await readHeader(model, merged);
     const first = await source.read(0, Math.min(header.byteLength, source.byteLength));
     const comparison: ShardComparison = { file, isHeaderSame: isSame(first, header), differing: [] };
     onShard(comparison);
-    let end = header.byteLength;
-    const placed = tensors.map(({ name, byteLength }) => {
-      end += byteLength;
-      return { name, begin: end - byteLength, end };
-    });
+    const placed = [...parseSafetensorsHeader(header.subarray(8), byteLength, file).tensors.values()];
     const differing = new Set<string>();
     return async (bytes, at) => {
       const last = at + bytes.byteLength;

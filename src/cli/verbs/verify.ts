@@ -1,5 +1,5 @@
 import { open, readdir, readFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join, resolve, sep } from 'node:path';
 import { AmalgamError } from '../../errors';
 import { displayName } from '../../formats/names';
 import { HASHES_FILE, parseHashes } from '../../formats/output-hashes';
@@ -91,8 +91,12 @@ function noHashes(folder: string): AmalgamError {
 async function readMergedMetadata(
   folder: string,
 ): Promise<{ recipe: Recipe; inputs: Record<string, string> }> {
-  const files: string[] = await readdir(folder).catch(() => []);
-  const shard = files.filter((name) => name.endsWith('.safetensors')).sort()[0];
+  // those of an image model lie in the folders of its parts
+  const files: string[] = await readdir(folder, { recursive: true }).catch(() => []);
+  const top = (name: string) => (name.includes(sep) ? 1 : 0);
+  const [shard] = files
+    .filter((name) => name.endsWith('.safetensors'))
+    .sort((a, b) => top(a) - top(b) || (a < b ? -1 : 1));
   if (shard === undefined) {
     const gguf = files.find((name) => name.endsWith('.gguf'));
     throw gguf === undefined

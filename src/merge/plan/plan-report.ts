@@ -27,7 +27,7 @@ export function planReport(plan: Plan): PlanReport {
       ...(plan.gguf ? [ggufName(plan.recipe.name, plan.gguf.type)] : []),
       ...writtenExtras(plan).map((extra) => extra.path),
       HASHES_FILE,
-      ...(shardFiles.length > 1 ? [SHARD_INDEX] : []),
+      ...(shardFiles.length > 1 && !plan.places ? [SHARD_INDEX] : []),
     ],
     layers,
     ...(plan.vocabulary ? { vocabulary: plan.vocabulary } : {}),

@@ -24,7 +24,10 @@ export function plannedOutput(
     return { ...file(content.folder, content.file), path };
   });
   const entries = plan.shards.flatMap((s) => s.tensors.map((t) => [t.name, s.file] as const));
-  const index = shards.length > 1 ? [textFile(SHARD_INDEX, buildShardIndex(entries, plan.bytesToWrite))] : [];
+  const index =
+    shards.length > 1 && !plan.places
+      ? [textFile(SHARD_INDEX, buildShardIndex(entries, plan.bytesToWrite))]
+      : [];
   return { path: name, origin: { kind: 'local' }, files: [...shards, ...small, ...index] };
 }
 

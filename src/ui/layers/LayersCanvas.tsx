@@ -147,11 +147,12 @@ export function LayersCanvas({ view }: { view: CanvasView }) {
   const cell = useRowHeight(root, grid.layers.length, heads);
   const open = useCallback(
     (name: string) => {
-      const folded = /^(?:.*?layers\.\d+\.)?(.*experts\.\*\..*?)(\.weight)?$/.exec(name);
-      if (folded) setView(studio, { expanded: folded[1]! });
+      const all = grid.layers.flatMap(({ tensors }) => tensors);
+      const folded = all.find((tensor) => tensor?.name === name && tensor.members);
+      if (folded) setView(studio, { expanded: folded.module });
       else toggleSelected(studio, name);
     },
-    [studio],
+    [studio, grid],
   );
   const blocks = [
     ...columns.map((column, i) => ({ ...column, place: i, metric, scale })),
@@ -163,7 +164,7 @@ export function LayersCanvas({ view }: { view: CanvasView }) {
     <div className="stack" ref={root}>
       {expanded === null ? null : (
         <p className="small">
-          <code>{expanded}</code>, an expert a column.{' '}
+          <code>{expanded}</code>, {expanded.includes('experts') ? 'an expert' : 'a block'} a column.{' '}
           <LinkButton onClick={() => setView(studio, { expanded: null })}>Back to all modules</LinkButton>
         </p>
       )}
