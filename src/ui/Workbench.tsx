@@ -220,7 +220,7 @@ function Result() {
   if (!run || run.id === closed) return null;
   return (
     <PartBoundary>
-      <Suspense fallback={<div className="row wrap result-card" aria-busy="true" />}>
+      <Suspense fallback={<div className="row wrap apart strip" aria-busy="true" />}>
         <ResultCard run={run} onClose={() => setClosed(run.id)} />
       </Suspense>
     </PartBoundary>
@@ -301,7 +301,7 @@ function DropZone() {
   return over ? (
     <div className="drop-frame">
       <p>
-        <strong>Drop models, LoRAs, or a recipe</strong>
+        <strong className="title">Drop models, LoRAs, or a recipe</strong>
         <br />
         They are read in place; nothing is copied or uploaded.
       </p>
@@ -317,7 +317,7 @@ function StartDoors() {
   const gate = useStudioState(useShallow(mergeGate));
   if (!empty && !untouched) return null;
   return (
-    <section className="row wrap start-doors" aria-label="Start here">
+    <section className="row wrap apart strip" aria-label="Start here">
       <p>
         <strong>Merge language models and LoRAs into one, in this browser.</strong>
         <br />

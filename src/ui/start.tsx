@@ -181,7 +181,7 @@ class FaultBoundary extends Component<{ children: ReactNode }, { thrown: unknown
   override render() {
     if (this.state.thrown === null) return this.props.children;
     return (
-      <div className="fault">
+      <div className="stack loose fault">
         <h1>The studio stopped drawing</h1>
         <p className="quiet">Files already saved are safe. Reload the page to go on.</p>
         <ErrorCard error={errorReport(this.state.thrown)} />

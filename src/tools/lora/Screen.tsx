@@ -154,7 +154,7 @@ function OneLora() {
         <Button variant="primary" why={busy ?? none} onClick={measure}>
           Inspect
         </Button>
-        <p className="small quiet tool-words">
+        <p className="small quiet whole">
           Ranks, norms and what each rank keeps, from the factors: the base is not read.
         </p>
       </div>
@@ -215,9 +215,7 @@ function TwoModels() {
         <Button why={why} onClick={measure}>
           Measure ranks
         </Button>
-        <p className="small quiet tool-words">
-          How much of the difference each rank keeps, before one is chosen.
-        </p>
+        <p className="small quiet whole">How much of the difference each rank keeps, before one is chosen.</p>
       </div>
       <div className="stack loose">
         <OptionsForm

@@ -71,7 +71,7 @@ export function AddModelDialog({ target }: { target: AddTarget }) {
       }
       onClose={close}
     >
-      <Tabs.Root className="dialog-tabs" value={tab} onValueChange={choose}>
+      <Tabs.Root className="grid head-rows dialog-tabs" value={tab} onValueChange={choose}>
         <TabList label="Where models come from" chosen={tab}>
           {SOURCES.map(([value, title]) => (
             <Tabs.Trigger key={value} className="tab" value={value}>

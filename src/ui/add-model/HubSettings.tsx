@@ -31,7 +31,7 @@ export function HubSettings({ toPush = false }: { toPush?: boolean }) {
   const address = validUrl(url);
   const clientId = hubClientId();
   return (
-    <details className="hub-settings">
+    <details className="panel hub-settings">
       <summary>
         Access token and hub
         <span className="small quiet">

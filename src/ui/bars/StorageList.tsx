@@ -55,9 +55,9 @@ function Group({ group, why, onRemove }: GroupProps) {
       files.map(async (path) => ({ name: path, file: await studio.worker.outputFile(name, path) })),
     );
   return (
-    <section className="section" aria-label={title}>
-      <div className="section-head">
-        <h2>
+    <section className="stack section" aria-label={title}>
+      <div className="row spread section-head">
+        <h2 className="label">
           {title} <span className="quiet numeric">{formatBytes(bytes)}</span>
         </h2>
         {items.length > 1 && why === null ? (
@@ -73,11 +73,11 @@ function Group({ group, why, onRemove }: GroupProps) {
         ) : null}
       </div>
       <p className="small quiet">{meaning}</p>
-      <ul className="files panel">
+      <ul className="files ruled panel">
         {items.map((item) => (
           <li key={item.id}>
-            <span className="file-name">
-              <span className="mono truncate" title={item.name}>
+            <span className="grid grow">
+              <span className="mono small truncate" title={item.name}>
                 {item.name}
               </span>
               {item.detail ? <span className="small faint">{item.detail}</span> : null}

@@ -171,7 +171,7 @@ function StorageBadge() {
     >
       <h3>Kept in this browser</h3>
       <meter
-        className="storage-meter"
+        className="wide storage-meter"
         min={0}
         max={room.quota}
         high={0.9 * room.quota}

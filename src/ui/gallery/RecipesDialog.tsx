@@ -53,7 +53,7 @@ export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> 
       onClose={() => setView(studio, { recipes: null })}
     >
       <Tabs.Root
-        className="dialog-tabs"
+        className="grid head-rows dialog-tabs"
         value={tab}
         onValueChange={(next) => setView(studio, { recipes: next as typeof tab })}
       >
@@ -90,10 +90,10 @@ function Examples() {
     else notify(studio, 'error', problems[0]!.message, problems[0]!.hint);
   };
   return (
-    <ul className="examples">
+    <ul className="columns">
       {gallery.map(({ id, title, shows, yaml }) => (
-        <li key={id}>
-          <button type="button" className="example" onClick={() => open(yaml)}>
+        <li key={id} className="grid">
+          <button type="button" className="example grid panel" onClick={() => open(yaml)}>
             <strong>{title}</strong>
             <span className="small quiet">{shows}</span>
           </button>
@@ -146,7 +146,7 @@ function SavedRecipes() {
         <ul className="stack" aria-label="Saved recipes">
           {saved?.map((kept) => (
             <li key={kept.name} className="row">
-              <button type="button" className="example grow" onClick={() => open(kept)}>
+              <button type="button" className="example grid grow panel" onClick={() => open(kept)}>
                 <strong className="truncate">{kept.name}</strong>
                 <span className="small quiet">
                   {recipeTitle(kept.recipe)} · {kept.recipe.method} · {savedAt(kept)}

@@ -159,7 +159,7 @@ function ContributorNumbers(props: ContributorNumbersProps) {
       }
     >
       <div className="bar norm-bar" aria-hidden="true">
-        <span className="bar-fill pale" style={{ width: width(norm), background: hue }} />
+        <span className="bar-fill" style={{ width: width(norm), background: hue, opacity: 0.35 }} />
         <span
           className="bar-fill"
           style={{ width: width(isOpen ? 0 : (keptNorm ?? rescaledNorm ?? 0)), background: hue }}
@@ -240,7 +240,7 @@ function CosineMatrix({
 }) {
   const scale = colorScale(metricById('cosine'), -1, 1, useShownTheme());
   return (
-    <table className="plain-table cosine">
+    <table className="tensor-runs plain-table" data-numbers>
       <thead>
         <tr>
           <td />
@@ -264,9 +264,9 @@ function CosineMatrix({
                   {value === undefined || i === j ? (
                     <span className="faint">{i === j ? '·' : '–'}</span>
                   ) : (
-                    <span className="cosine-value">
+                    <span className="row nowrap tight">
                       <span
-                        className="cosine-chip"
+                        className="swatch cosine-chip"
                         style={{ background: scale.color(value) }}
                         aria-hidden="true"
                       />

@@ -77,7 +77,7 @@ function DepthPlot({ view, cell, heads }: DepthPlotProps) {
         <span className="truncate">Mean by layer</span>
       </figcaption>
       <div
-        className="depth-axis small quiet"
+        className="row spread depth-axis small quiet"
         style={{ height: heads }}
         data-bands={view.bands.length > 0 || undefined}
       >
@@ -229,7 +229,7 @@ const Block = memo(function Block(props: BlockProps) {
         <RunLetter place={place}>{letter}</RunLetter>
         <span className="truncate">{title}</span>
         <span className="visually-hidden">, {metric.label} by layer and module</span>
-        <span className="small quiet layers-mean">
+        <span className="small quiet end">
           {data.mean === null ? '' : `${note === 'predicted' ? '≈\u00a0' : ''}${metric.format(data.mean)}`}
         </span>
       </figcaption>
@@ -288,7 +288,7 @@ function Readout({ view: { columns, difference, metric, scale } }: { view: Canva
   const first = cells.find(({ cell }) => cell)?.cell;
   const delta = difference && name !== null ? cellOf(difference.data, name)?.measured : null;
   return (
-    <p className="readout layers-readout" aria-hidden="true">
+    <p className="row wrap tiny layers-readout" aria-hidden="true">
       {first ? (
         <>
           <span>{cellPlace(first)}</span>

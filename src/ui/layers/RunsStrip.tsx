@@ -44,7 +44,7 @@ export function RunsStrip({ runs }: { runs: readonly LayersRun[] }) {
   const onDelete = useCallback((name: string, undo: () => void) => setDeleted({ name, undo }), []);
   return (
     <section className="row runs-strip" aria-label="Runs">
-      <ul className="row tight runs-line">
+      <ul className="row tight scroll-x runs-line">
         {near.map((run) => (
           <RunChip key={run.id} run={run} onDelete={onDelete} />
         ))}
@@ -192,7 +192,7 @@ const RunChip = memo(function RunChip({ run, onDelete }: RunChipProps) {
   ];
   if (renaming) {
     return (
-      <li className="chip run-chip">
+      <li className="chip rigid run-chip">
         <input
           className="field"
           aria-label={`Name of ${run.name}`}
@@ -209,17 +209,17 @@ const RunChip = memo(function RunChip({ run, onDelete }: RunChipProps) {
     );
   }
   return (
-    <li className="chip run-chip" data-on={shown || undefined}>
+    <li className="chip rigid run-chip" data-on={shown || undefined}>
       <button
         type="button"
-        className="run-toggle"
+        className="run-toggle nowrap"
         aria-pressed={shown}
         title={`${run.name}: ${shown ? 'hide it' : 'show it beside the others'}`}
         onClick={() => toggleRun(studio, run.id)}
       >
         {shown ? <RunLetter place={run.place} /> : <RunLetter place={-1}>+</RunLetter>}
         <span className="truncate">{run.name}</span>
-        <span className="small quiet">
+        <span className="small quiet rigid">
           {isQueued ? 'queued' : stateText(run)}
           {score === null ? '' : ` · ${score}`}
         </span>

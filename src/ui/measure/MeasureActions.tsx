@@ -144,7 +144,7 @@ function AtWork() {
   ].filter(Boolean);
   return (
     <>
-      <Progress label="Measuring" share={share} className="measure-progress" />
+      <Progress label="Measuring" share={share} className="bar-room" />
       <span className="quiet truncate">{job?.canceling ? 'Canceling…' : words.join(' · ')}</span>
       <span className="quiet">{secondsLeft === null ? '' : `${formatAbout(secondsLeft)} left`}</span>
     </>

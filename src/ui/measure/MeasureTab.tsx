@@ -39,7 +39,7 @@ export function MeasureTab() {
           <Finding table={table} />
           <Protocol table={table} />
         </div>
-        <div className="measure-choice">
+        <div className="row wrap tight measure-choice">
           <TextChoice />
           <TaskChoice />
         </div>

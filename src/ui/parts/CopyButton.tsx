@@ -18,7 +18,7 @@ export function CopyButton({ text, label = 'Copy' }: { text: () => string; label
   return (
     <Button variant="plain" onClick={() => void copy()}>
       {state === 'copied' ? <CheckIcon /> : <CopyIcon />}
-      <span className="swap-label">
+      <span className="grid swap-label">
         <span aria-hidden={state !== 'idle'} data-shown={state === 'idle'}>
           {label}
         </span>
@@ -42,7 +42,7 @@ export function TextBlock({
 }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
-    <section className={`yaml panel ${className}`.trimEnd()} tabIndex={0} aria-label={label}>
+    <section className={`yaml scroll panel ${className}`.trimEnd()} tabIndex={0} aria-label={label}>
       <pre>{text}</pre>
     </section>
   );

@@ -9,11 +9,11 @@ interface CostsProps {
 /** Figures side by side, each with its name and a few words of context. */
 export function Costs({ items, wraps = false }: CostsProps) {
   return (
-    <dl className="costs panel">
+    <dl className="columns costs panel">
       {items.map(([label, value, more]) => (
         <div key={label}>
           <dt className="label">{label}</dt>
-          <dd>
+          <dd className="grid">
             <strong>{value}</strong>
             {wraps ? (
               <span className="small quiet">{more}</span>

@@ -31,7 +31,7 @@ export function DialogFrame({ title, about, foot, onClose, children }: DialogFra
             if (opener instanceof HTMLElement) opener.focus();
           }}
         >
-          <div className="row loose dialog-head">
+          <div className="row spread loose dialog-head">
             <div>
               <Dialog.Title className="title">{title}</Dialog.Title>
               <Dialog.Description className="small quiet">{about}</Dialog.Description>
@@ -43,7 +43,7 @@ export function DialogFrame({ title, about, foot, onClose, children }: DialogFra
             </Dialog.Close>
           </div>
           {children}
-          <div className="row loose dialog-foot">{foot}</div>
+          <div className="row spread loose dialog-foot">{foot}</div>
         </Dialog.Content>
       </Dialog.Portal>
     </Dialog.Root>

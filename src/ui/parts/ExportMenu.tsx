@@ -20,7 +20,7 @@ export function Menu({ trigger, actions }: { trigger: ReactElement; actions: rea
       <DropdownMenu.Portal>
         <DropdownMenu.Content className="menu" align="end" sideOffset={4} collisionPadding={12}>
           {actions.map(({ label, hint, why = null, act }) => (
-            <DropdownMenu.Item key={label} className="menu-item" disabled={why !== null} onSelect={act}>
+            <DropdownMenu.Item key={label} className="grid menu-item" disabled={why !== null} onSelect={act}>
               <span>{label}</span>
               {why || hint ? <span className="small quiet">{why ?? hint}</span> : null}
             </DropdownMenu.Item>

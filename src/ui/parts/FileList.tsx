@@ -24,8 +24,8 @@ export function FileList({ files, waiting }: { files: readonly ListedFile[]; wai
     <ul className="files panel">
       {files.map(({ name, bytes, hash, file }) => (
         <li key={name}>
-          <span className="file-name">
-            <span className="mono truncate">{name}</span>
+          <span className="grid grow">
+            <span className="mono small truncate">{name}</span>
             {hash ? <HashDigits hash={hash} length={12} /> : null}
             {hash && file ? <Sha256Link file={file} /> : null}
           </span>
@@ -50,7 +50,7 @@ export function FileList({ files, waiting }: { files: readonly ListedFile[]; wai
 export function HashDigits({ hash, length }: { hash: string; length: number }) {
   const { kind, digits } = hashWords(hash);
   return (
-    <code className="faint truncate" title={`${kind} ${digits}`}>
+    <code className="small faint truncate" title={`${kind} ${digits}`}>
       {kind} {digits.slice(0, length)}…
     </code>
   );
@@ -84,7 +84,7 @@ function Sha256Link({ file }: { file: File }) {
   };
   if (typeof state === 'object') {
     return (
-      <code className="faint truncate" title={`sha256 ${state.sha256}`} role="status">
+      <code className="small faint truncate" title={`sha256 ${state.sha256}`} role="status">
         sha256 {state.sha256.slice(0, 12)}…{state.isCopied ? ' copied' : ''}
       </code>
     );

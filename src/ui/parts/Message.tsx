@@ -38,9 +38,9 @@ interface ProblemProps {
 }
 
 /** Words for what is wrong with the fields above; nothing where nothing is. */
-export function Problem({ className, children }: ProblemProps) {
+export function Problem({ className = '', children }: ProblemProps) {
   return children ? (
-    <p className={className === undefined ? 'field-problem' : `field-problem ${className}`} role="alert">
+    <p className={`small tone-bad ${className}`} role="alert">
       {children}
     </p>
   ) : null;

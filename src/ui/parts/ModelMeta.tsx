@@ -13,7 +13,7 @@ interface ModelMetaProps {
 export function ModelMeta({ model, short, children }: ModelMetaProps) {
   if (short && model.adapter) {
     return (
-      <div className="row wrap small quiet model-meta">
+      <div className="row wrap small quiet close">
         <span>{model.adapter.summary}</span>
         <span>{formatBytes(model.bytes)}</span>
         {children}
@@ -21,7 +21,7 @@ export function ModelMeta({ model, short, children }: ModelMetaProps) {
     );
   }
   return (
-    <div className="row wrap small quiet model-meta">
+    <div className="row wrap small quiet close">
       {model.adapter ? <span>{model.adapter.summary}</span> : null}
       {model.family && !model.adapter && !short ? <span>{model.family}</span> : null}
       <span>{formatParameters(model.parameters)} params</span>

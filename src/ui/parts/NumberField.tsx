@@ -76,7 +76,7 @@ export function LabeledNumber({ label, name = label, ...field }: LabeledNumberPr
   return (
     <label className="row small quiet tool-field">
       <span aria-hidden="true">{label}</span>
-      <NumberField className="field mono" label={name} {...field} />
+      <NumberField className="field mono short" label={name} {...field} />
     </label>
   );
 }

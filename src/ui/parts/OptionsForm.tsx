@@ -152,7 +152,7 @@ function Either({ label, members, values, edit, needed: isNeeded }: EitherProps)
         }
       />
       {chosen ? <Field name={chosen[0]} option={chosen[1]} value={values[chosen[0]]} edit={edit} /> : null}
-      {chosen ? <p className="small quiet tool-words">{chosen[1].help}</p> : null}
+      {chosen ? <p className="small quiet whole">{chosen[1].help}</p> : null}
     </>
   );
 }

@@ -12,9 +12,11 @@ interface SectionProps {
 export function Section({ title, aside, className, children }: SectionProps) {
   const id = useId();
   return (
-    <section className={`section${className ? ` ${className}` : ''}`} aria-labelledby={id}>
-      <div className="section-head">
-        <h2 id={id}>{title}</h2>
+    <section className={`stack section${className ? ` ${className}` : ''}`} aria-labelledby={id}>
+      <div className="row spread section-head">
+        <h2 id={id} className="label">
+          {title}
+        </h2>
         {aside}
       </div>
       {children}
@@ -26,7 +28,7 @@ export function Section({ title, aside, className, children }: SectionProps) {
 export function Fact({ label, value, bad }: { label: string; value: string; bad?: boolean }) {
   return (
     <div>
-      <dt>{label}</dt>
+      <dt className="quiet">{label}</dt>
       <dd className={bad ? 'tone-bad' : undefined}>{value}</dd>
     </div>
   );
@@ -45,7 +47,7 @@ export function FoldedList({
   return items.length === 0 ? null : (
     <details open={bad === true || items.length <= 3}>
       <summary className={bad ? 'small tone-bad' : 'small quiet'}>{title}</summary>
-      <ul className="problem-tensors mono small">
+      <ul className="problem-tensors scroll mono small">
         {items.map((item) => (
           <li key={item}>{item}</li>
         ))}
@@ -57,7 +59,7 @@ export function FoldedList({
 /** What was found, in sentences. */
 export function Sentences({ words, bad }: { words: readonly string[]; bad?: boolean }) {
   return words.length === 0 ? null : (
-    <ul className={bad ? 'findings tone-bad' : 'findings'}>
+    <ul className={bad ? 'stack tight findings tone-bad' : 'stack tight findings'}>
       {words.map((sentence) => (
         <li key={sentence}>{sentence}</li>
       ))}

@@ -17,7 +17,10 @@ export function runColor(place: number): CSSProperties {
 /** The letter of a shown run on its color; other words, for what is no run, on that of a tag. */
 export function RunLetter({ place, children = LETTERS[place] }: { place: number; children?: string }) {
   return (
-    <span className="tag run-letter" {...(place >= 0 ? { 'data-run': true, style: runColor(place) } : {})}>
+    <span
+      className="tag rigid run-letter"
+      {...(place >= 0 ? { 'data-run': true, style: runColor(place) } : {})}
+    >
       {children}
     </span>
   );

@@ -135,7 +135,7 @@ function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pusha
           }
           live
         >
-          <ul className="mono small problem-tensors" aria-label="Files that would be replaced">
+          <ul className="mono small scroll problem-tensors" aria-label="Files that would be replaced">
             {state.target.taken.map((path) => (
               <li key={path}>{path}</li>
             ))}

@@ -120,7 +120,7 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
           `With density 0 nothing of ${name} is kept. Choose a density above 0, or switch the model off.`}
       </Problem>
       {enabled && advised !== undefined ? (
-        <p className="field-advice" role="status">
+        <p className="small toned" data-tone="warn" role="status">
           Density 1, mergekit’s default, trims nothing of {name}.{' '}
           <LinkButton onClick={() => edit('density', advised)}>
             Use {formatSetting(advised, 0.01)}, as recommended
@@ -207,7 +207,7 @@ function Lineage({ model, base }: { model: ModelInfo; base: ModelInfo | undefine
   const badge = lineage(model, base);
   return (
     <Tip text={badge.why}>
-      <span className="small quiet lineage" data-tone={badge.tone}>
+      <span className="small quiet rigid toned" data-tone={badge.tone === 'ok' ? undefined : badge.tone}>
         {badge.text}
       </span>
     </Tip>

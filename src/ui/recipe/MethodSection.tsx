@@ -91,7 +91,7 @@ function Seed() {
         invalid={problem !== undefined}
         onChange={(next) => editRecipe(studio, (r) => ({ ...r, seed: next }))}
       />
-      <Problem className="parameter-problem">{problem?.remedy}</Problem>
+      <Problem className="whole">{problem?.remedy}</Problem>
     </div>
   );
 }
@@ -138,15 +138,15 @@ const MethodHelp = memo(function MethodHelp() {
     <PopoverFrame label={`About ${method.title}`} trigger={<LinkButton>what is this?</LinkButton>} beside>
       <h3>{method.title}</h3>
       <p>{method.summary}</p>
-      <code className="formula">{method.formula}</code>
+      <code className="formula grid small quiet">{method.formula}</code>
       <p className="small quiet">
         W₀ is the base, Wᵢ a contributor, τᵢ = Wᵢ − W₀ its change (its task vector), wᵢ its weight.
       </p>
-      <dl className="stack terms">
+      <dl className="stack small">
         {parameters.map(({ name, spec }) => (
           <div key={name}>
-            <dt>{spec.label}</dt>
-            <dd>{spec.help}</dd>
+            <dt className="strong">{spec.label}</dt>
+            <dd className="quiet">{spec.help}</dd>
           </div>
         ))}
       </dl>

@@ -69,8 +69,8 @@ function ChangedModel({ name }: { name: string }) {
   if (!model || origin?.kind !== 'local' || !origin.was || isSameModel(origin, model)) return null;
   const { bytes } = origin.was;
   return (
-    <div className="stack unopened">
-      <p className="small" role="status">
+    <div className="stack">
+      <p className="small toned" data-tone="warn" role="status">
         Not the folder this recipe was made with:{' '}
         {bytes === model.bytes
           ? 'its tensors differ.'
@@ -94,8 +94,8 @@ function UnopenedModel({ name, titled }: { name: string; titled: boolean }) {
   const state = useStudioState((s) => s.unopened[name]);
   if (!state || state.state === 'opening') return <p className="small quiet">Opening…</p>;
   return (
-    <div className="stack unopened">
-      <p className="small" role="status">
+    <div className="stack">
+      <p className="small toned" data-tone="warn" role="status">
         {titled ? <strong>{shortName(name)}: </strong> : null}
         {says(state)}
       </p>

@@ -122,7 +122,7 @@ export function ModuleSection() {
           merge all
         </LinkButton>
       )}
-      <ul className="modules">
+      <ul className="modules ruled">
         {groups.map((group) => (
           <Group key={group.id} group={group} exclude={exclude} />
         ))}
@@ -155,7 +155,7 @@ function Group({ group, exclude }: { group: ModuleGroup; exclude: readonly strin
   return (
     <li>
       <details className="module-group">
-        <summary>
+        <summary className="row">
           <span className="grow">{label}</span>
           <span className="small quiet">
             {off === 0
@@ -165,7 +165,7 @@ function Group({ group, exclude }: { group: ModuleGroup; exclude: readonly strin
                 : `${modules.length - off} of ${modules.length} merged`}
           </span>
         </summary>
-        <ul className="module-list">
+        <ul className="grid scroll module-list">
           {modules.map((module) => (
             <li key={module.pattern} className="row">
               <span className="mono small truncate grow" title={module.pattern}>

@@ -98,7 +98,7 @@ export const ParameterField = memo(function ParameterField(props: ParameterField
       {spec.kind === 'number' ? (
         <NumberParameter spec={spec} label={label} helpId={helpId} value={value} onChange={onChange} />
       ) : spec.kind === 'boolean' ? (
-        <span className="parameter-wide">
+        <span className="row small parameter-wide">
           <Toggle
             checked={value === true}
             onCheckedChange={onChange}
@@ -108,7 +108,7 @@ export const ParameterField = memo(function ParameterField(props: ParameterField
           <span className="faint">{value === true ? 'on' : 'off'}</span>
         </span>
       ) : spec.kind === 'text' ? (
-        <Suspense fallback={<span className="parameter-wide" />}>
+        <Suspense fallback={<span className="row small parameter-wide" />}>
           <TextParameter
             label={label}
             self={spec.default}
@@ -130,7 +130,7 @@ export const ParameterField = memo(function ParameterField(props: ParameterField
       <span id={helpId} className="visually-hidden">
         {helpOf(spec)}
       </span>
-      <Problem className="parameter-problem">{problem}</Problem>
+      <Problem className="whole">{problem}</Problem>
     </div>
   );
 });

@@ -62,7 +62,7 @@ function VocabularySection() {
           <span>Pad vocabulary to a multiple of</span>
           <span className="row">
             <NumberField
-              className="field mono vocabulary-multiple"
+              className="field mono short"
               label="Pad vocabulary to a multiple of"
               value={multiple}
               min={1}
@@ -91,7 +91,7 @@ function VocabularySection() {
 function Differences({ words }: { words: readonly string[] }) {
   const rest = words.slice(SHOWN);
   return (
-    <div className="small vocabulary-words">
+    <div className="stack tight small">
       {words.slice(0, SHOWN).map((sentence) => (
         <p key={sentence}>{sentence}</p>
       ))}
@@ -256,7 +256,7 @@ function RecipeLinks() {
   const as = useRecipeAs();
   const roomy = useRoomy();
   return (
-    <div className="row apart recipe-links">
+    <div className="row recipe-links">
       <Segmented
         label="Show the recipe as"
         value={as}

@@ -65,7 +65,7 @@ export function RecipeText() {
   const lines = text.split('\n');
   return (
     <div className="stack recipe-text">
-      <div className="row wrap recipe-text-head">
+      <div className="row wrap">
         <span className="small quiet" role="status">
           {problems.length === 0
             ? warnings.length === 0
@@ -86,20 +86,20 @@ export function RecipeText() {
         </FileButton>
         <GetAll />
       </div>
-      <div className="recipe-text-page" data-invalid={problems.length > 0 || undefined}>
+      <div className="scroll recipe-text-page" data-invalid={problems.length > 0 || undefined}>
         <ol className="recipe-text-lines" aria-hidden="true">
           {lines.map((_, i) => (
             <li
               // biome-ignore lint/suspicious/noArrayIndexKey: a line is its number.
               key={i}
-              data-wrong={wrong.has(i + 1) || undefined}
-              data-doubtful={doubtful.has(i + 1) || undefined}
+              data-tone={wrong.has(i + 1) ? 'bad' : doubtful.has(i + 1) ? 'warn' : undefined}
             >
               {i + 1}
             </li>
           ))}
         </ol>
         <textarea
+          className="wide"
           aria-label="Recipe as YAML"
           aria-invalid={problems.length > 0}
           aria-describedby={listId}
@@ -183,26 +183,26 @@ export function WrittenRecipe({ recipe }: { recipe: Recipe }) {
         {reasons(recipe).join(', ')}: the form has no fields for this, so the recipe is merged as it is
         written.
       </p>
-      <dl className="stack terms">
+      <dl className="stack small">
         {recipe.stages?.map((stage) => (
           <div key={stage.name}>
-            <dt>{stage.name}</dt>
-            <dd>
+            <dt className="strong">{stage.name}</dt>
+            <dd className="quiet">
               {stage.mergeMethod} of {names(stage)}
             </dd>
           </div>
         ))}
         <div>
-          <dt>{recipe.stages ? (recipe.name ?? 'result') : 'method'}</dt>
-          <dd>
+          <dt className="strong">{recipe.stages ? (recipe.name ?? 'result') : 'method'}</dt>
+          <dd className="quiet">
             {method?.title ?? recipe.mergeMethod}
             {recipe.stages ? ` of ${names(recipe)}` : ''}
           </dd>
         </div>
         {recipe.stages ? null : (
           <div>
-            <dt>models</dt>
-            <dd>{names(recipe)}</dd>
+            <dt className="strong">models</dt>
+            <dd className="quiet">{names(recipe)}</dd>
           </div>
         )}
       </dl>

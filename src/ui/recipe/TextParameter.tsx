@@ -35,7 +35,7 @@ export function TextParameter({ label, none, self, helpId, value, onChange }: Te
   };
   return (
     <>
-      <span className="parameter-wide">
+      <span className="row small parameter-wide">
         <select
           className="select"
           value={value}
@@ -71,12 +71,12 @@ export function TextParameter({ label, none, self, helpId, value, onChange }: Te
         </Button>
       </span>
       {measured ? (
-        <span className="parameter-problem small quiet" role="status">
+        <span className="whole small quiet" role="status">
           {value} is also measured on in the Measure tab: there the merge has seen it.
         </span>
       ) : null}
       {adding ? (
-        <fieldset className="row wrap tight chips parameter-problem">
+        <fieldset className="row wrap tight chips whole">
           <legend className="visually-hidden">Add a text: {label}</legend>
           <Suspense fallback={null}>
             <AddText take={take} />

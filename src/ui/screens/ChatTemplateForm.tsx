@@ -47,7 +47,7 @@ export function ChatTemplateForm() {
       </label>
       {written || writing ? (
         <textarea
-          className="field mono chat-template"
+          className="field mono small"
           aria-label="Chat template in Jinja"
           placeholder="{% for message in messages %}{{ message['role'] + ': ' + message['content'] }}{% endfor %}"
           rows={4}

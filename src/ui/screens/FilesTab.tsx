@@ -162,7 +162,7 @@ function AdapterForm() {
         <div className="labeled">
           <span>Rank</span>
           <NumberField
-            className="field mono shard-field"
+            className="field mono short"
             label="Rank of the LoRA"
             value={recipe.rank}
             min={1}
@@ -210,7 +210,7 @@ function Form({ written }: { written: boolean }) {
           <span>Shard size</span>
           <span className="row">
             <NumberField
-              className="field mono shard-field"
+              className="field mono short"
               label="Shard size in gigabytes"
               value={recipe.shardBytes / 1e9}
               min={SHARD_BYTES.min / 1e9}

@@ -23,7 +23,7 @@ export function OutputFiles() {
           <ul className="files panel">
             {planned.map((file) => (
               <li key={file}>
-                <span className="mono truncate">{file}</span>
+                <span className="mono small truncate">{file}</span>
               </li>
             ))}
           </ul>

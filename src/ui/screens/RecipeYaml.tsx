@@ -38,11 +38,11 @@ export function RecipeYaml() {
           tone="warning"
           title={refused ? 'mergekit refuses this recipe' : 'In mergekit it is not quite the same merge'}
         >
-          <dl className="stack terms">
+          <dl className="stack small">
             {warnings.map(({ setting, consequence }) => (
               <div key={setting}>
-                <dt>{setting}</dt>
-                <dd>{consequence}</dd>
+                <dt className="strong">{setting}</dt>
+                <dd className="quiet">{consequence}</dd>
               </div>
             ))}
           </dl>
@@ -73,7 +73,7 @@ function Commands({ recipe, name, refused }: { recipe: Recipe; name: string; ref
           <dt className="small quiet">{label}</dt>
           <dd className="row">
             {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a long line scrolls, also by keyboard. */}
-            <code className="formula grow" tabIndex={0}>
+            <code className="formula grow small quiet" tabIndex={0}>
               {command}
             </code>
             <CopyButton text={() => command} />

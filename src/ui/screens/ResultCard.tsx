@@ -28,7 +28,7 @@ export function ResultCard({ run, onClose }: { run: FinishedRun; onClose(): void
   const showFiles = (filesAt: 'gguf' | 'push' | null) => setView(studio, { tab: 'files', filesAt });
   const saveGguf = (name: string) => noticed(studio, async () => saveFile(await fileOf(name), name));
   return (
-    <section className="row wrap result-card" aria-label="Result of the merge">
+    <section className="row wrap apart strip" aria-label="Result of the merge">
       {isImage ? (
         <p role="status">
           <strong>Merged.</strong> Models of images cannot be run here: try it where you draw.
@@ -119,7 +119,7 @@ function IsItBetter({ run }: { run: FinishedRun }) {
         </LinkButton>
       </p>
       {unfolded ? (
-        <div className="result-strips">
+        <div className="row wrap apart whole result-strips">
           {table.columns.map(({ id, kind, name }) =>
             kind === 'task' ? null : (
               <Strip key={id} name={name} rows={measureTable(all, { ...slice, by: id }).rows.filter(isOwn)} />
@@ -141,13 +141,13 @@ function Strip({ name, rows }: { name: string; rows: readonly TableRow[] }) {
   );
   return (
     <div
-      className="result-strip"
+      className="row tight result-strip"
       role="img"
       aria-label={`${name}: ${words.join(', ')}`}
       title={words.join('\n')}
     >
       <span className="small quiet truncate">{name}</span>
-      <span className="dot-track">
+      <span className="grow dot-track">
         {rows.toReversed().map((own) => (
           <Mark key={own.row.id} own={own} scale={scale} />
         ))}

@@ -36,7 +36,7 @@ function Setup() {
         onBegin={() => a && b && void beginBlindTest(studio, [a, b])}
         prompt={
           <textarea
-            className="field prompt"
+            className="field mono prompt grow"
             rows={10}
             aria-label="Prompts, one a line"
             value={prompts}
@@ -111,10 +111,10 @@ function Ballot({ test }: { test: Test }) {
           End with the votes so far
         </LinkButton>
       </p>
-      <div className="written">
+      <div className="columns written">
         {[answers[first], answers[1 - first]].map((answer, i) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: the answers have no names
-          <article key={i} className="written-column panel" aria-label={`Answer ${i + 1}`}>
+          <article key={i} className="stack written-column panel" aria-label={`Answer ${i + 1}`}>
             <p className="written-text">
               <span className="faint">{test.settings.chat ? `${prompt}\n\n` : prompt}</span>
               {answer}

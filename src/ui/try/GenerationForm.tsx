@@ -29,7 +29,7 @@ export function GenerationForm({ begin, why, onBegin, memory, prompt, children }
   const writing = useStudioState((s) => (s.job?.kind === 'generation' ? s.job : null));
   return (
     <div className="stack">
-      <div className="prompt-row">
+      <div className="row tight start prompt-row">
         {prompt}
         {writing === null ? (
           <Button className="strong" why={why} onClick={onBegin}>

@@ -138,9 +138,9 @@ function OnePrompt({ rows, children }: { rows: readonly EvaluationRow[]; childre
         onBegin={start}
         memory={memory}
         prompt={
-          <div className="stack tight">
+          <div className="stack tight grow">
             <textarea
-              className="field prompt"
+              className="field mono prompt"
               rows={2}
               aria-label="Prompt"
               placeholder={
@@ -195,7 +195,7 @@ function Columns({ rows }: { rows: readonly EvaluationRow[] }) {
           than in the base.
         </p>
       ) : null}
-      <div className="written">
+      <div className="columns written">
         {shown.map((column) => (
           <Column
             key={column.id}
@@ -218,7 +218,7 @@ interface ColumnProps {
 function Column({ column, prompt, begun }: ColumnProps) {
   const { stale, status, report, text, turns } = column;
   return (
-    <article className="written-column panel" data-stale={stale || undefined} aria-label={column.label}>
+    <article className="stack written-column panel" data-stale={stale || undefined} aria-label={column.label}>
       <h3 className="row">
         {column.color === null ? null : <Swatch color={column.color} />}
         <span className="truncate" title={column.label}>
