@@ -338,13 +338,13 @@ function StartDoors() {
           Open models or LoRAs…
         </FolderButton>
         <Button
+          icon={SearchIcon}
           tip="A base, then adapters made for it"
           onClick={() => {
             remember('models-from', 'hub');
             setView(studio, { adding: 'base' });
           }}
         >
-          <SearchIcon />
           Search the Hub
         </Button>
         {empty ? (

@@ -85,14 +85,12 @@ function Group({ group, why, onRemove }: GroupProps) {
             <span className="numeric">{item.bytes === null ? '' : formatBytes(item.bytes)}</span>
             {item.files ? <ZipButton name={item.name} files={() => filesOf(item)} why={null} small /> : null}
             <Button
-              iconOnly
+              icon={TrashIcon}
               tip="Delete"
               aria-label={`Delete ${item.name}`}
               why={why}
               onClick={() => onRemove([item])}
-            >
-              <TrashIcon />
-            </Button>
+            />
           </li>
         ))}
       </ul>

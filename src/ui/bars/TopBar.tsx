@@ -33,12 +33,8 @@ export function TopBar() {
       <span className="spacer" />
       {inMerge ? (
         <span className="row">
-          <IconButton of={ACTIONS.undo} variant="quiet">
-            <UndoIcon />
-          </IconButton>
-          <IconButton of={ACTIONS.redo} variant="quiet">
-            <RedoIcon />
-          </IconButton>
+          <IconButton icon={UndoIcon} of={ACTIONS.undo} variant="quiet" />
+          <IconButton icon={RedoIcon} of={ACTIONS.redo} variant="quiet" />
         </span>
       ) : null}
       <EngineBadge />
@@ -131,11 +127,7 @@ const THEMES: Readonly<Record<Theme, [says: string, Icon: () => React.JSX.Elemen
 
 function ThemeButton() {
   const [says, Icon] = THEMES[useStudioState((s) => s.view.theme)];
-  return (
-    <IconButton of={ACTIONS.theme} label={says}>
-      <Icon />
-    </IconButton>
-  );
+  return <IconButton icon={Icon} of={ACTIONS.theme} label={says} />;
 }
 
 const StorageList = lazy(() => import('./StorageList').then((m) => ({ default: m.StorageList })));

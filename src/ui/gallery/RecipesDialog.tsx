@@ -153,23 +153,19 @@ function SavedRecipes() {
                 </span>
               </button>
               <Button
+                icon={CopyIcon}
                 variant="quiet"
-                iconOnly
                 tip="Duplicate"
                 aria-label={`Duplicate ${kept.name}`}
                 onClick={() => act(duplicate(kept))}
-              >
-                <CopyIcon />
-              </Button>
+              />
               <Button
+                icon={CloseIcon}
                 variant="quiet"
-                iconOnly
                 tip="Delete"
                 aria-label={`Delete ${kept.name}`}
                 onClick={() => act(deleteNamed(kept.name))}
-              >
-                <CloseIcon />
-              </Button>
+              />
             </li>
           ))}
         </ul>

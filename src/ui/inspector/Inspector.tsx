@@ -150,15 +150,13 @@ export function Panel({ children }: { children: ReactNode }) {
   return (
     <aside className="inspector" aria-label="Inspector">
       <Button
+        icon={CloseIcon}
         variant="quiet"
-        iconOnly
         className="inspector-close"
         tip="Let go of the tensor"
         aria-label="Close the tensor"
         onClick={() => setView(studio, { selected: null })}
-      >
-        <CloseIcon />
-      </Button>
+      />
       {children}
     </aside>
   );

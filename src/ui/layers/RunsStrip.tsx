@@ -226,11 +226,7 @@ const RunChip = memo(function RunChip({ run, onDelete }: RunChipProps) {
       </button>
       {own ? (
         <Menu
-          trigger={
-            <Button variant="quiet" iconOnly aria-label={`Actions of ${run.name}`}>
-              <MoreIcon />
-            </Button>
-          }
+          trigger={<Button icon={MoreIcon} variant="quiet" aria-label={`Actions of ${run.name}`} />}
           actions={actions}
         />
       ) : null}

@@ -16,13 +16,13 @@ interface FolderButtonProps {
 export function FolderButton({ label, why = null, onPick, children }: FolderButtonProps) {
   return (
     <FileButton
+      icon={FolderIcon}
       label={label}
       why={why}
       whole
       onFiles={(files) => onPick(async () => ({ files: [...files], handles: [] }))}
       ask={hasDirectoryPicker() ? () => onPick(pickModelFolder) : undefined}
     >
-      <FolderIcon />
       {children}
     </FileButton>
   );

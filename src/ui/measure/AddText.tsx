@@ -20,10 +20,16 @@ export function AddText({ take, multiple = false }: AddTextProps) {
   const toggle = (what: 'paste' | 'dataset') => setAdding(adding === what ? null : what);
   return (
     <>
-      <Button variant="quiet" aria-expanded={adding === 'paste'} onClick={() => toggle('paste')}>
-        <PlusIcon /> Paste text
+      <Button
+        icon={PlusIcon}
+        variant="quiet"
+        aria-expanded={adding === 'paste'}
+        onClick={() => toggle('paste')}
+      >
+        Paste text
       </Button>
       <FileButton
+        icon={FolderIcon}
         variant="quiet"
         label={multiple ? 'Text files' : 'Text file'}
         multiple={multiple}
@@ -36,10 +42,15 @@ export function AddText({ take, multiple = false }: AddTextProps) {
           )
         }
       >
-        <FolderIcon /> Open file
+        Open file
       </FileButton>
-      <Button variant="quiet" aria-expanded={adding === 'dataset'} onClick={() => toggle('dataset')}>
-        <PlusIcon /> Dataset
+      <Button
+        icon={PlusIcon}
+        variant="quiet"
+        aria-expanded={adding === 'dataset'}
+        onClick={() => toggle('dataset')}
+      >
+        Dataset
       </Button>
       {adding === 'paste' ? <PasteText take={take} onDone={() => setAdding(null)} /> : null}
       {adding === 'dataset' ? <DatasetText take={take} onDone={() => setAdding(null)} /> : null}

@@ -34,8 +34,8 @@ export function TaskChoice() {
         label="Tasks"
         className="add-text"
         trigger={
-          <Button variant="quiet">
-            <PlusIcon /> task
+          <Button icon={PlusIcon} variant="quiet">
+            task
           </Button>
         }
       >

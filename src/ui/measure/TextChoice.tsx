@@ -32,8 +32,8 @@ export function TextChoice() {
           label="Add a text"
           className="add-text"
           trigger={
-            <Button variant="quiet">
-              <PlusIcon /> text
+            <Button icon={PlusIcon} variant="quiet">
+              text
             </Button>
           }
         >

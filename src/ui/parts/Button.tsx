@@ -7,11 +7,15 @@ interface ButtonProps extends Omit<ComponentProps<'button'>, 'disabled'> {
   why?: string | null | undefined;
   /** Tooltip while it can be pressed. */
   tip?: string;
+  /** Before the words; where there are none it stands alone, and the button is as wide as high. */
+  icon?: (() => ReactNode) | undefined;
   iconOnly?: boolean;
 }
 
 /** A button. Disabled means: it shows why, stays in the tab order, and does nothing. */
-export function Button({ variant = 'plain', why, tip, iconOnly, onClick, className, ...rest }: ButtonProps) {
+export function Button(props: ButtonProps) {
+  const { variant = 'plain', why, tip, icon: Icon, children, onClick, className, ...more } = props;
+  const { iconOnly = Icon !== undefined && !children, ...rest } = more;
   const whyId = useId();
   const button = (
     <button
@@ -21,7 +25,10 @@ export function Button({ variant = 'plain', why, tip, iconOnly, onClick, classNa
       {...(why ? { 'aria-disabled': true, 'aria-describedby': whyId } : {})}
       onClick={why ? (event) => event.preventDefault() : onClick}
       {...rest}
-    />
+    >
+      {Icon ? <Icon /> : null}
+      {children}
+    </button>
   );
   const text = why ?? tip;
   return (

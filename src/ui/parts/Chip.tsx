@@ -28,9 +28,7 @@ export function Chip({ name, on, title, onToggle, onRemove, why = null, children
         <span className="chip-name">{children}</span>
       )}
       {onRemove ? (
-        <Button variant="quiet" iconOnly why={why} aria-label={`Remove ${name}`} onClick={onRemove}>
-          <CloseIcon />
-        </Button>
+        <Button icon={CloseIcon} variant="quiet" why={why} aria-label={`Remove ${name}`} onClick={onRemove} />
       ) : null}
     </span>
   );

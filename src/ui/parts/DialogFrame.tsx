@@ -37,9 +37,7 @@ export function DialogFrame({ title, about, foot, onClose, children }: DialogFra
               <Dialog.Description className="small quiet">{about}</Dialog.Description>
             </div>
             <Dialog.Close asChild>
-              <Button variant="quiet" iconOnly aria-label="Close">
-                <CloseIcon />
-              </Button>
+              <Button icon={CloseIcon} variant="quiet" aria-label="Close" />
             </Dialog.Close>
           </div>
           {children}

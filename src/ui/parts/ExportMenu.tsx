@@ -42,8 +42,7 @@ interface ExportMenuProps<T extends string> {
 export function ExportMenu<T extends string>({ label, choices, why = null, onChoose }: ExportMenuProps<T>) {
   if (why !== null) {
     return (
-      <Button why={why} aria-label={label}>
-        <DownloadIcon />
+      <Button icon={DownloadIcon} why={why} aria-label={label}>
         Export
       </Button>
     );

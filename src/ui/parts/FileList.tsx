@@ -32,11 +32,11 @@ export function FileList({ files, waiting }: { files: readonly ListedFile[]; wai
           <span className="numeric">{bytes === undefined ? '' : formatBytes(bytes)}</span>
           {waiting === null ? null : (
             <Button
+              icon={DownloadIcon}
               aria-label={`Download ${name}`}
               why={file ? null : waiting}
               onClick={() => file && saveFile(file, name)}
             >
-              <DownloadIcon />
               Download
             </Button>
           )}

@@ -118,15 +118,13 @@ export function PairPicker() {
         <ModelSelect label="Base" value={base} onChange={(ref) => chooseToolModels(studio, { base: ref })} />
       </div>
       <Button
+        icon={SwapIcon}
         variant="quiet"
-        iconOnly
         aria-label="Swap the two models"
         tip="Swap"
         why={base === null || finetuned === null ? 'Choose two models first.' : null}
         onClick={() => chooseToolModels(studio, { base: finetuned, finetuned: base })}
-      >
-        <SwapIcon />
-      </Button>
+      />
       <div className="stack tight">
         <span className="label" aria-hidden="true">
           Fine-tuned model

@@ -31,9 +31,12 @@ function OneNotice({ notice }: { notice: Notice }) {
   return (
     <li onPointerEnter={() => setHeld(true)} onPointerLeave={() => setHeld(false)}>
       <Message tone={tone} title={message} hint={hint} live />
-      <Button variant="quiet" iconOnly aria-label="Dismiss" onClick={() => dismissNotice(studio, id)}>
-        <CloseIcon />
-      </Button>
+      <Button
+        icon={CloseIcon}
+        variant="quiet"
+        aria-label="Dismiss"
+        onClick={() => dismissNotice(studio, id)}
+      />
     </li>
   );
 }

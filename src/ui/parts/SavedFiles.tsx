@@ -108,18 +108,21 @@ function SaveAll({ name, files, why }: SaveAllProps) {
           }
         />
         <Button
+          icon={DownloadIcon}
           why={why}
           onClick={() => {
             saveFiles(files);
             setSaved(`${formatCounted(files.length, 'file')} are with your browser’s downloads.`);
           }}
         >
-          <DownloadIcon />
           Files one by one
         </Button>
         {hasDirectoryPicker() ? (
-          <Button why={why ?? (writing ? 'Being written.' : null)} onClick={() => void toFolder()}>
-            <FolderIcon />
+          <Button
+            icon={FolderIcon}
+            why={why ?? (writing ? 'Being written.' : null)}
+            onClick={() => void toFolder()}
+          >
             {writing ? 'Writing…' : 'Save into a folder…'}
           </Button>
         ) : null}
@@ -176,8 +179,11 @@ export function SaveTo({ what }: { what: string }) {
         onChange={(kind) => editSlice(studio, 'output', { kind })}
       />
       {output.kind === 'folder' && noFolder === null ? (
-        <Button variant="quiet" onClick={() => void noticed(studio, () => chooseFolder(studio))}>
-          <FolderIcon />
+        <Button
+          icon={FolderIcon}
+          variant="quiet"
+          onClick={() => void noticed(studio, () => chooseFolder(studio))}
+        >
           {output.folder === null ? 'Choose folder…' : 'Choose another…'}
         </Button>
       ) : null}

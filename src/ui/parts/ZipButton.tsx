@@ -41,13 +41,13 @@ export function ZipButton(props: ZipButtonProps) {
   const reading = share === null ? null : `Reading the files, ${formatPercent(share)}`;
   return (
     <Button
+      icon={DownloadIcon}
       why={why ?? reading}
       onClick={() => void save()}
       {...(small
         ? { iconOnly: true, tip: 'Download as .zip', 'aria-label': `Download ${name} as .zip` }
         : { variant: 'primary' as const })}
     >
-      <DownloadIcon />
       {small ? null : share === null ? label : `Reading, ${formatPercent(share)}`}
     </Button>
   );

@@ -178,26 +178,22 @@ const CardHead = memo(function CardHead(props: CardHeadProps) {
         />
       ) : null}
       <Button
+        icon={ChevronIcon}
         variant="quiet"
-        iconOnly
         className="little card-fold"
         tip={open ? 'Only the first setting' : 'All settings, and what the model is'}
         aria-label={`Settings of ${name}`}
         aria-expanded={open}
         onClick={() => onOpen(!open)}
-      >
-        <ChevronIcon />
-      </Button>
+      />
       <Button
+        icon={CloseIcon}
         variant="quiet"
-        iconOnly
         className="little card-remove"
         tip="Remove from the recipe"
         aria-label={`Remove ${name}`}
         onClick={() => editRecipe(studio, (r) => removeContributor(r, ref))}
-      >
-        <CloseIcon />
-      </Button>
+      />
     </div>
   );
 });
@@ -254,9 +250,9 @@ function Grip({ label, at, moving, onMove, onMoving }: GripProps) {
   };
   return (
     <Button
+      icon={GripIcon}
       ref={button}
       variant="quiet"
-      iconOnly
       className="little card-grip"
       aria-label={label}
       title="Drag, or press the arrow keys, to change the order"
@@ -266,8 +262,6 @@ function Grip({ label, at, moving, onMove, onMoving }: GripProps) {
         event.currentTarget.focus();
         onMoving(true);
       }}
-    >
-      <GripIcon />
-    </Button>
+    />
   );
 }

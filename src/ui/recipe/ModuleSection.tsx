@@ -256,13 +256,11 @@ function NewPattern() {
         onChange={(event) => setText(event.target.value)}
       />
       <Button
-        iconOnly
+        icon={PlusIcon}
         type="submit"
         aria-label="Add the pattern"
         why={pattern === '' ? 'Type a part of a tensor’s name, or a pattern with * and ?.' : null}
-      >
-        <PlusIcon />
-      </Button>
+      />
     </form>
   );
 }

@@ -246,16 +246,14 @@ interface CurveToggleProps {
 const CurveToggle = memo(function CurveToggle({ label, pressed, onToggle }: CurveToggleProps) {
   return (
     <Button
+      icon={CurveIcon}
       variant="quiet"
-      iconOnly
       className="little"
       tip={pressed ? 'One value for all layers' : 'Set it per layer'}
       aria-label={`Set ${label} per layer`}
       aria-pressed={pressed}
       onClick={onToggle}
-    >
-      <CurveIcon />
-    </Button>
+    />
   );
 });
 

@@ -60,15 +60,13 @@ export function TextParameter({ label, none, self, helpId, value, onChange }: Te
           </optgroup>
         </select>
         <Button
+          icon={PlusIcon}
           variant="quiet"
-          iconOnly
           tip="Paste a text, open a file, or read a dataset of the Hub"
           aria-label={`Add a text: ${label}`}
           aria-expanded={adding}
           onClick={() => setAdding(!adding)}
-        >
-          <PlusIcon />
-        </Button>
+        />
       </span>
       {measured ? (
         <span className="whole small quiet" role="status">

@@ -50,8 +50,7 @@ export function RecipeYaml() {
       ) : null}
       <div className="row wrap">
         <CopyButton text={() => yaml} />
-        <Button onClick={() => saveText(yaml, `${outputName(recipe)}.yml`)}>
-          <DownloadIcon />
+        <Button icon={DownloadIcon} onClick={() => saveText(yaml, `${outputName(recipe)}.yml`)}>
           YAML
         </Button>
       </div>

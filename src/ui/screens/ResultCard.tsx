@@ -63,9 +63,7 @@ export function ResultCard({ run, onClose }: { run: FinishedRun; onClose(): void
         >
           Try
         </Button>
-        <Button variant="quiet" iconOnly aria-label="Close the result" onClick={onClose}>
-          <CloseIcon />
-        </Button>
+        <Button icon={CloseIcon} variant="quiet" aria-label="Close the result" onClick={onClose} />
       </div>
     </section>
   );
