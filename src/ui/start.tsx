@@ -16,19 +16,18 @@ import { createRoot } from 'react-dom/client';
 import { errorReport } from '../errors';
 import { hasDirectoryPicker } from './local/local-files';
 import { remember, remembered } from './local/remembered-choices';
-import { ErrorCard } from './parts/ErrorCard';
+import { ErrorCard } from './parts/Message';
 import { watchKeys } from './state/actions';
 import { readAddress, watchAddress } from './state/address';
 import { watchDeltas } from './state/delta-statistics';
-import { watchOtherTabs } from './state/interrupted-merges';
 import { whileOpening } from './state/models';
 import { openSampleFamily, retryUnreached, watchNamedModels } from './state/named-models';
 import { loadInterrupted, watchRuns } from './state/past-runs';
 import { watchPlan } from './state/plan';
-import { openLink, restoreRecipe, watchDraft } from './state/recipe-draft';
-import { watchHistory } from './state/recipe-history';
+import { openLink, restoreRecipe, watchDraft, watchHistory } from './state/recipe-draft';
 import type { RecipeState } from './state/recipe-state';
 import { isUntouched } from './state/roles';
+import { watchOtherTabs } from './state/run';
 import { watchSampleTexts } from './state/sample-texts';
 import {
   createStudio,

@@ -1,8 +1,7 @@
 import '../../ui/styles/tools.css';
 import { optionsProblem } from '../../reports/option';
 import { Button } from '../../ui/parts/Button';
-import { ToolEnd } from '../../ui/parts/ErrorCard';
-import { Problem } from '../../ui/parts/Message';
+import { Problem, ToolEnd } from '../../ui/parts/Message';
 import { OneModel } from '../../ui/parts/ModelSelect';
 import { OptionsForm } from '../../ui/parts/OptionsForm';
 import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';

@@ -11,9 +11,8 @@ import {
 } from '../../reports/lora';
 import { BarStrip } from '../../ui/charts/SpectrumPlot';
 import { Button } from '../../ui/parts/Button';
-import { Costs } from '../../ui/parts/Costs';
-import { ToolEnd } from '../../ui/parts/ErrorCard';
-import { Section, Sentences } from '../../ui/parts/Section';
+import { ToolEnd } from '../../ui/parts/Message';
+import { Costs, Section, Sentences } from '../../ui/parts/Section';
 import { ToolHead } from '../../ui/parts/ToolBar';
 import { nameColumn, numberColumn, type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
 import type { ToolJob } from '../../ui/state/job-state';

@@ -9,15 +9,13 @@ import {
   formatWeightFiles,
 } from '../../formats/quantity';
 import type { InterruptedRun } from '../../reports/merge';
-import { ActionButton } from '../parts/ActionButton';
-import { Button, LinkButton } from '../parts/Button';
+import { ActionButton, Button, LinkButton } from '../parts/Button';
 import { Progress } from '../parts/ToolBar';
 import { ACTIONS, keysText } from '../state/actions';
-import { resumeRun } from '../state/interrupted-merges';
 import { mergeGate } from '../state/merge-gate';
 import { resumable } from '../state/past-runs';
 import { isRecipeOf } from '../state/recipe-identity';
-import { startMerge } from '../state/run';
+import { resumeRun, startMerge } from '../state/run';
 import { currentRun, type RunState, runShare, runWords, spokenWords } from '../state/runs';
 import { setView, showTab } from '../state/studio';
 import type { StudioState } from '../state/studio-state';

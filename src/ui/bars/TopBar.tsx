@@ -1,14 +1,12 @@
 import { type ComponentProps, lazy, Suspense, useCallback, useEffect, useRef, useState } from 'react';
 import { formatBytes } from '../../formats/quantity';
 import type { WorkerInfo } from '../../reports/worker';
-import { ActionButton } from '../parts/ActionButton';
+import { ActionButton } from '../parts/Button';
+import { Segmented, Select } from '../parts/fields';
 import { DiskIcon, Mark, MoonIcon, RedoIcon, SunIcon, SystemThemeIcon, UndoIcon } from '../parts/icons';
-import { Message } from '../parts/Message';
-import { PartBoundary } from '../parts/PartBoundary';
+import { Message, PartBoundary } from '../parts/Message';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import { Fact } from '../parts/Section';
-import { Segmented } from '../parts/Segmented';
-import { Select } from '../parts/Select';
 import { TabLabel } from '../parts/TabList';
 import { ACTIONS, keysText } from '../state/actions';
 import { engineSummary } from '../state/job';

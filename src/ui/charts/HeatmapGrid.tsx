@@ -13,7 +13,7 @@ import {
   useState,
   useSyncExternalStore,
 } from 'react';
-import { REST_MS, useDebounced, useSameList } from '../parts/use-settled';
+import { REST_MS, useDebounced, useSameList } from '../parts/hooks';
 import { setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import type { ColorScale } from './color-scale';

@@ -2,7 +2,7 @@ import '../styles/dialogs.css';
 import { Tabs } from 'radix-ui';
 import { type FormEvent, useEffect, useState } from 'react';
 import { parseRecipe } from '../../formats/recipe-yaml';
-import { deleteNamed, type NamedRecipe, namedRecipes, saveNamed } from '../local/saved-recipes';
+import { deleteNamed, type NamedRecipe, namedRecipes, saveNamed } from '../local/database';
 import { Button } from '../parts/Button';
 import { DialogFrame } from '../parts/DialogFrame';
 import { CloseIcon, CopyIcon } from '../parts/icons';

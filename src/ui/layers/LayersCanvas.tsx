@@ -15,7 +15,7 @@ import { GAP, headHeight, isUncertain } from '../charts/heatmap-paint';
 import { rangeOf } from '../charts/measured';
 import { type ShownMetric, valueText } from '../charts/shown-metric';
 import { LinkButton } from '../parts/Button';
-import { Segmented } from '../parts/Segmented';
+import { Segmented } from '../parts/fields';
 import { RunLetter, runColor } from '../parts/Swatch';
 import { setView, toggleSelected } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
@@ -288,7 +288,7 @@ function Readout({ view: { columns, difference, metric, scale } }: { view: Canva
   const first = cells.find(({ cell }) => cell)?.cell;
   const delta = difference && name !== null ? cellOf(difference.data, name)?.measured : null;
   return (
-    <p className="row wrap tiny layers-readout" aria-hidden="true">
+    <p className="row wrap tiny quiet layers-readout" aria-hidden="true">
       {first ? (
         <>
           <span>{cellPlace(first)}</span>

@@ -21,8 +21,8 @@ import { isAwaited, type Metric, type MetricId, measure, metricById, type Subjec
 import { valueText } from '../charts/shown-metric';
 import { methodName } from '../format/method-name';
 import { LinkButton } from '../parts/Button';
+import { REST_MS, useDebounced, useSameList } from '../parts/hooks';
 import { Message } from '../parts/Message';
-import { REST_MS, useDebounced, useSameList } from '../parts/use-settled';
 import { measureDeltas } from '../state/delta-statistics';
 import { whyNotOpen } from '../state/named-models';
 import { setView, showTab } from '../state/studio';

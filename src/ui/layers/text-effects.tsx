@@ -6,7 +6,7 @@ import { type EffectReport, effectOf } from '../charts/measured';
 import { absenceOf, subjectsOf } from '../charts/metric-choice';
 import { type Metric, metricById } from '../charts/metrics';
 import { LinkButton } from '../parts/Button';
-import { REST_MS, useDebounced } from '../parts/use-settled';
+import { REST_MS, useDebounced } from '../parts/hooks';
 import { goesUnasked } from '../state/delta-statistics';
 import type { GenerationSlice } from '../state/generation-state';
 import { runTool, whyNoTool } from '../state/job';

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import { formatAbout, formatCount, formatCounted, formatSeconds } from '../../formats/quantity';
 import type { BestStep } from '../../reports/find-best';
 import { Button, LinkButton } from '../parts/Button';
-import { Select } from '../parts/Select';
+import { Select } from '../parts/fields';
 import { Progress } from '../parts/ToolBar';
 import { cancelJob, isAtWork } from '../state/job';
 import { find, measure, whyNotFind, whyNotMeasure } from '../state/measure';

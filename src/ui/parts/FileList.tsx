@@ -21,7 +21,7 @@ interface ListedFile {
  */
 export function FileList({ files, waiting }: { files: readonly ListedFile[]; waiting: string | null }) {
   return (
-    <ul className="files panel">
+    <ul className="files ruled panel">
       {files.map(({ name, bytes, hash, file }) => (
         <li key={name}>
           <span className="grid grow">

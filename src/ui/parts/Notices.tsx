@@ -2,18 +2,17 @@ import { type ComponentProps, useEffect, useState } from 'react';
 import { counted, formatBytes, formatCount, formatCounted, formatSeconds } from '../../formats/quantity';
 import type { InterruptedRun } from '../../reports/merge';
 import { reloadToUpdate } from '../offline/app-shell';
-import { discardRun, resumeRun, takeOverMerge, whyNotYet } from '../state/interrupted-merges';
 import { restartStep, whyNoTool } from '../state/job';
 import { resumable } from '../state/past-runs';
+import { discardRun, resumeRun, takeOverMerge, whyNotYet } from '../state/run';
 import { currentRun, interruptedRuns } from '../state/runs';
 import { dismissNotice } from '../state/studio';
 import type { Notice } from '../state/studio-state';
 import { JOB_WORDS } from '../state/tabs';
 import { useStudio, useStudioState } from '../studio-context';
 import { Button } from './Button';
-import { HubWaiting } from './HubWaiting';
 import { CloseIcon } from './icons';
-import { Message } from './Message';
+import { HubWaiting, Message } from './Message';
 
 /** How long a note stays that asks for nothing, in milliseconds. */
 const NOTE_MS = 12_000;

@@ -1,5 +1,17 @@
 import { Popover } from 'radix-ui';
-import type { PopoverFrameProps } from './PopoverFrame';
+import type { ReactElement, ReactNode } from 'react';
+
+export interface PopoverFrameProps {
+  /** Name of the opened part. */
+  label: string;
+  /** The button that opens it. */
+  trigger: ReactElement<{ onClick?(): void }>;
+  /** Beside the button, instead of below it. */
+  beside?: boolean;
+  className?: string;
+  onOpenChange?(): void;
+  children: ReactNode;
+}
 
 /** What opens at a button that was pressed; it loads then. */
 export function OpenPopover(props: PopoverFrameProps) {

@@ -11,10 +11,7 @@ import {
   type OptionValues,
   shownOptions,
 } from '../../reports/option';
-import { LabeledNumber } from './NumberField';
-import { Segmented } from './Segmented';
-import { named, Select } from './Select';
-import { Toggle } from './Toggle';
+import { LabeledNumber, named, Segmented, Select, Toggle } from './fields';
 
 interface OptionsFormProps<S extends Options> {
   options: S;

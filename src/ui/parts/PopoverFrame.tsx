@@ -1,21 +1,10 @@
-import { cloneElement, lazy, type ReactElement, type ReactNode, Suspense, useState } from 'react';
+import { cloneElement, lazy, Suspense, useState } from 'react';
 import { notify } from '../state/studio';
 import { useStudio } from '../studio-context';
-import { PART_MISSING, PartBoundary } from './PartBoundary';
+import { PART_MISSING, PartBoundary } from './Message';
+import type { PopoverFrameProps } from './OpenPopover';
 
 const OpenPopover = lazy(() => import('./OpenPopover').then((m) => ({ default: m.OpenPopover })));
-
-export interface PopoverFrameProps {
-  /** Name of the opened part. */
-  label: string;
-  /** The button that opens it. */
-  trigger: ReactElement<{ onClick?(): void }>;
-  /** Beside the button, instead of below it. */
-  beside?: boolean;
-  className?: string;
-  onOpenChange?(): void;
-  children: ReactNode;
-}
 
 /** A part that opens at a button, above the page. */
 export function PopoverFrame(props: PopoverFrameProps) {

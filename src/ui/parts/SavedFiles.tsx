@@ -10,8 +10,8 @@ import { editSlice, noticed, notifyError } from '../state/studio';
 import { useAnswer, useStudio, useStudioState } from '../studio-context';
 import { Button } from './Button';
 import { FileList } from './FileList';
+import { Segmented } from './fields';
 import { DownloadIcon, FolderIcon } from './icons';
-import { Segmented } from './Segmented';
 import { ZipButton } from './ZipButton';
 
 const GONE = 'These files were deleted; merge again to have them.';

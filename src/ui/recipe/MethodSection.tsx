@@ -1,11 +1,10 @@
 import { memo, useCallback } from 'react';
 import { methods } from '../../merge/methods/index';
 import { LinkButton, Tip } from '../parts/Button';
+import { NumberField, Select } from '../parts/fields';
 import { Problem } from '../parts/Message';
-import { NumberField } from '../parts/NumberField';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import { Section } from '../parts/Section';
-import { Select } from '../parts/Select';
 import { usesSeed } from '../state/built-recipe';
 import {
   effectiveSpecs,

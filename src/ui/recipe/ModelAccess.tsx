@@ -4,9 +4,8 @@ import type { ErrorReport } from '../../errors';
 import { isRepoId } from '../../formats/hub-id';
 import { formatBytes } from '../../formats/quantity';
 import { parseModelRef, repositoriesOf } from '../../formats/recipe';
-import { FolderButton } from '../local/FolderButton';
 import { KNOWN_BASES } from '../local/remembered-choices';
-import { Button } from '../parts/Button';
+import { Button, FolderButton } from '../parts/Button';
 import { shortName } from '../state/built-recipe';
 import { isSameModel, originOf } from '../state/model-origins';
 import {

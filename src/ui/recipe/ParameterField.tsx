@@ -12,11 +12,9 @@ import {
 import { formatSetting } from '../../formats/quantity';
 import type { NumberSpec, ParameterSpec } from '../../merge/method';
 import { Button, LinkButton, Tip } from '../parts/Button';
+import { NumberField, Select, Toggle } from '../parts/fields';
 import { CurveIcon } from '../parts/icons';
 import { Problem } from '../parts/Message';
-import { NumberField } from '../parts/NumberField';
-import { Select } from '../parts/Select';
-import { Toggle } from '../parts/Toggle';
 import { isRecipeOf } from '../state/recipe-identity';
 import type { SettingValue } from '../state/recipe-state';
 import { curveStep, mayCurve, settingProblem, snapped } from '../state/recipe-validation';

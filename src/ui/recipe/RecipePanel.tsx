@@ -1,13 +1,10 @@
 import { lazy, Suspense } from 'react';
 import { formatCounted } from '../../formats/quantity';
-import { ActionButton } from '../parts/ActionButton';
-import { LinkButton } from '../parts/Button';
+import { ActionButton, LinkButton } from '../parts/Button';
+import { NumberField, Segmented, Select } from '../parts/fields';
 import { Problem } from '../parts/Message';
 import { ModelMeta } from '../parts/ModelMeta';
-import { NumberField } from '../parts/NumberField';
 import { Section } from '../parts/Section';
-import { Segmented } from '../parts/Segmented';
-import { Select } from '../parts/Select';
 import { ACTIONS, perform } from '../state/actions';
 import { fullName, shortName } from '../state/built-recipe';
 import { outputCombination } from '../state/recipe-state';

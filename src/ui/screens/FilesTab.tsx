@@ -1,24 +1,24 @@
 import { lazy, Suspense, useEffect } from 'react';
 import { type Combination, combinationsOf } from '../../formats/adapter-combination';
-import { formatBytes } from '../../formats/quantity';
+import { namedFiles } from '../../formats/gguf-type';
+import { formatBytes, formatCounted } from '../../formats/quantity';
 import { bytesOf, contentOf, fileIn, folderIn } from '../../platform';
 import { SHARES, shareWords } from '../../reports/lora';
-import { CopyButton, TextBlock } from '../parts/CopyButton';
+import { CopyButton, TextBlock } from '../parts/Button';
 import { CutNotes } from '../parts/CutReport';
+import { NumberField, Select } from '../parts/fields';
 import { Problem } from '../parts/Message';
-import { NumberField } from '../parts/NumberField';
-import { SaveTo } from '../parts/SavedFiles';
+import { SavedFiles, SaveTo } from '../parts/SavedFiles';
 import { Section } from '../parts/Section';
-import { Select } from '../parts/Select';
 import { outputName } from '../state/built-recipe';
 import { fileName } from '../state/job-state';
+import { isRecipeOf } from '../state/recipe-identity';
 import { combinationOf, type OutDtype } from '../state/recipe-state';
 import { recipeProblems, SHARD_BYTES } from '../state/recipe-validation';
 import { currentRun, type RunState } from '../state/runs';
 import { editRecipe, editSlice, methodOf, type Studio, setView } from '../state/studio';
 import { useAnswer, useStudio, useStudioState } from '../studio-context';
 import { ChatPreview, ChatTemplateForm, GgufForm } from './ChatTemplateForm';
-import { OutputFiles } from './OutputFiles';
 import { PlanProblems, PlanTensors } from './PlanSection';
 import { VerifySection } from './VerifySection';
 
@@ -304,3 +304,56 @@ async function readCard(studio: Studio, run: RunState): Promise<string | null> {
 }
 
 const textOf = async (file: File) => new TextDecoder().decode(await bytesOf(file));
+
+/** The files of the last finished run with size, hash and a download each; before that, the files a merge will write. */
+export function OutputFiles() {
+  const run = useStudioState(currentRun);
+  const plan = useStudioState((s) => s.plan.report?.outputFiles);
+  const name = useStudioState((s) => s.output.name ?? outputName(s.recipe));
+  const planned = plan && namedFiles(plan, name);
+  const isMerged = useStudioState((s) => run !== null && isRecipeOf(run.recipe, s.recipe, s.models));
+  const done = run?.status === 'done' ? <Finished key={run.id} run={run} isRecipe={isMerged} /> : null;
+  if (isMerged && done) return done;
+  return (
+    <>
+      <Section title="Files to be written">
+        {planned ? (
+          <ul className="files ruled panel">
+            {planned.map((file) => (
+              <li key={file}>
+                <span className="mono small truncate">{file}</span>
+              </li>
+            ))}
+          </ul>
+        ) : (
+          <p className="quiet">Known once the plan is ready.</p>
+        )}
+      </Section>
+      {done}
+    </>
+  );
+}
+
+/** @param isRecipe it is the merge of the current recipe */
+function Finished({ run, isRecipe }: { run: RunState; isRecipe: boolean }) {
+  const { destination, report, outputFiles } = run;
+  const shards = new Map((report?.shards ?? []).map((s) => [s.file, s]));
+  const files = [...new Set([...shards.keys(), ...outputFiles])].map((name) => ({
+    name,
+    ...shards.get(name),
+  }));
+  return (
+    <Section
+      title={isRecipe ? 'Files' : 'Files of the last merge'}
+      aside={<span className="small quiet">{formatCounted(files.length, 'file')}</span>}
+    >
+      {isRecipe ? null : <p className="small quiet">The recipe has been changed since.</p>}
+      <SavedFiles saved={{ ...destination, files }} old={run.again === true}>
+        <span>
+          {run.title} · {run.methodTitle}
+        </span>
+        <br />
+      </SavedFiles>
+    </Section>
+  );
+}

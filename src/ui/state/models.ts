@@ -2,7 +2,7 @@
 
 import { folderIn } from '../../platform';
 import type { LocalFile, ModelInfo } from '../../reports/models';
-import { saveFolders } from '../local/folder-handles';
+import { saveFolders } from '../local/database';
 import { type PickedFiles, type PickedHandle, walkHandle, whyLinked } from '../local/local-files';
 import { rememberHubModel } from '../local/remembered-choices';
 import { freeName, shortName } from './built-recipe';

@@ -4,11 +4,18 @@ import { blindOutcome, blindWords, type BlindTest as Test } from '../../reports/
 import { saveText } from '../local/file-download';
 import { useTableRows } from '../measure/use-table-rows';
 import { Button, LinkButton } from '../parts/Button';
-import { ErrorCard } from '../parts/ErrorCard';
-import { Select } from '../parts/Select';
-import { beginBlindTest, blindPrompts, endBlindTest, vote, votedOn, whyNotTest } from '../state/blind-test';
+import { Select } from '../parts/fields';
+import { ErrorCard } from '../parts/Message';
 import { targetKey } from '../state/evaluation-rows';
-import { editBlind } from '../state/generation';
+import {
+  beginBlindTest,
+  blindPrompts,
+  editBlind,
+  endBlindTest,
+  vote,
+  votedOn,
+  whyNotTest,
+} from '../state/generation';
 import { useStudio, useStudioState } from '../studio-context';
 import { GenerationForm } from './GenerationForm';
 

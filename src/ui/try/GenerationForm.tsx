@@ -1,8 +1,8 @@
 import type { ReactNode } from 'react';
 import { generateOptions } from '../../evaluate/options';
 import { Button } from '../parts/Button';
+import { Segmented } from '../parts/fields';
 import { OptionsForm } from '../parts/OptionsForm';
-import { Segmented } from '../parts/Segmented';
 import { editBlind, editGenerationSettings } from '../state/generation';
 import { cancelJob } from '../state/job';
 import { useStudio, useStudioState } from '../studio-context';

@@ -7,9 +7,9 @@ import type { WrittenToken } from '../../reports/evaluate';
 import { RunsStrip } from '../layers/RunsStrip';
 import { type LayersRun, shownRuns, useRuns } from '../layers/runs';
 import { LinkButton } from '../parts/Button';
-import { ErrorCard } from '../parts/ErrorCard';
+import { REST_MS, useDebounced } from '../parts/hooks';
+import { ErrorCard } from '../parts/Message';
 import { LETTERS, Swatch } from '../parts/Swatch';
-import { REST_MS, useDebounced } from '../parts/use-settled';
 import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
 import {
   answeringModels,

@@ -1,5 +1,89 @@
-import { type KeyboardEvent, useState } from 'react';
+import { Switch, ToggleGroup } from 'radix-ui';
+import { type ComponentProps, type KeyboardEvent, useState } from 'react';
 import { formatSetting } from '../../formats/quantity';
+
+interface ToggleProps extends ComponentProps<typeof Switch.Root> {
+  checked: boolean;
+  /** Some of what it stands for is off. */
+  mixed?: boolean;
+  onCheckedChange(checked: boolean): void;
+}
+
+/** A switch. */
+export function Toggle({ mixed = false, ...rest }: ToggleProps) {
+  return (
+    <Switch.Root {...rest} className="switch" data-mixed={(rest.checked && mixed) || undefined}>
+      <Switch.Thumb className="switch-thumb" />
+    </Switch.Root>
+  );
+}
+
+interface SelectProps<T extends string>
+  extends Omit<ComponentProps<'select'>, 'value' | 'onChange' | 'children'> {
+  value: T;
+  options: readonly { value: T; label: string }[];
+  onChange(value: T): void;
+}
+
+/** One of many, from a list that opens. */
+export function Select<T extends string>(props: SelectProps<T>) {
+  const { value, options, onChange, className = 'select', ...rest } = props;
+  return (
+    <select
+      {...rest}
+      className={className}
+      value={value}
+      onChange={({ target }) => {
+        const option = options.find((o) => o.value === target.value);
+        if (option) onChange(option.value);
+      }}
+    >
+      {options.map((option) => (
+        <option key={option.value} value={option.value}>
+          {option.label}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** Values that are called what they are. */
+export function named<T extends string>(values: readonly T[]): { value: T; label: string }[] {
+  return values.map((value) => ({ value, label: value }));
+}
+
+interface SegmentedProps<T extends string> {
+  label: string;
+  value: T;
+  options: readonly { value: T; label: string; why?: string | null }[];
+  onChange(value: T): void;
+}
+
+/** One of a few, side by side. */
+export function Segmented<T extends string>({ label, value, options, onChange }: SegmentedProps<T>) {
+  return (
+    <ToggleGroup.Root
+      type="single"
+      className="segmented"
+      aria-label={label}
+      value={value}
+      onValueChange={(next) => {
+        const option = options.find((o) => o.value === next);
+        if (option && !option.why) onChange(option.value);
+      }}
+    >
+      {options.map((option) => (
+        <ToggleGroup.Item
+          key={option.value}
+          value={option.value}
+          {...(option.why ? { 'aria-disabled': true, title: option.why } : {})}
+        >
+          {option.label}
+        </ToggleGroup.Item>
+      ))}
+    </ToggleGroup.Root>
+  );
+}
 
 interface NumberFieldProps {
   value: number;
