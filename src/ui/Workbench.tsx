@@ -22,7 +22,7 @@ import { currentRun, isFinished } from './state/runs';
 import { noticed, notify, setView, showTab } from './state/studio';
 import type { StudioState } from './state/studio-state';
 import { JOB_WORDS, placeOf, TABS, type Tab } from './state/tabs';
-import { useMedia, useNarrow, useRecipeAs, useStudio, useStudioState } from './studio-context';
+import { useMedia, useNarrow, useRecipeAs, useSlice, useStudio, useStudioState } from './studio-context';
 import { detailOf } from './tool-details';
 
 /** The first paint needs none of them; they come right after it, so that no click ever waits. */
@@ -102,9 +102,7 @@ export function Workbench() {
   const studio = useStudio();
   const narrow = useNarrow();
   const chosen = useStudioState((s) => s.view.tab);
-  const adding = useStudioState((s) => s.view.adding);
-  const recipes = useStudioState((s) => s.view.recipes);
-  const runReport = useStudioState((s) => s.view.runReport);
+  const { adding, recipes, runReport } = useSlice('view', 'adding', 'recipes', 'runReport');
   const tab: Tab = chosen === 'recipe' && !narrow ? 'layers' : chosen;
   const merges = placeOf(tab) === 'merge';
   const beside = useRecipeAs() === 'both' && merges;

@@ -24,7 +24,7 @@ import type { ToolJob } from '../../ui/state/job-state';
 import { choiceName, fileNameOf, loraChoices, pairProblem } from '../../ui/state/model-choices';
 import { editRecipe, setView, toggleSelected } from '../../ui/state/studio';
 import { beginTool, chooseToolModels, editTool, whyNotSaved } from '../../ui/state/tool-jobs';
-import { useStudio, useStudioState } from '../../ui/studio-context';
+import { useParts, useStudio, useStudioState } from '../../ui/studio-context';
 import { Measured } from './Measured';
 import { loraOptions, rankOf } from './options';
 import type { ExtractLoraReport } from './report';
@@ -112,8 +112,7 @@ function Several() {
 function OneLora() {
   const studio = useStudio();
   const values = useValues();
-  const models = useStudioState((s) => s.models);
-  const recipe = useStudioState((s) => s.recipe);
+  const { models, recipe } = useParts('models', 'recipe');
   const chosen = useStudioState((s) => s.tools.models.lora);
   const busy = useStudioState(whyNoTool);
   const unsaved = useStudioState(whyNotSaved);

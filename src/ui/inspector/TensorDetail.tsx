@@ -12,7 +12,7 @@ import { modelColor, Swatch } from '../parts/Swatch';
 import { deltaKey } from '../state/delta-statistics';
 import { predictedMasks } from '../state/predicted-reports';
 import type { Contributor } from '../state/runs';
-import { useShownTheme, useStudioState } from '../studio-context';
+import { useParts, useShownTheme, useStudioState } from '../studio-context';
 
 const ChangeCharts = lazy(() => import('./ChangeCharts').then((m) => ({ default: m.ChangeCharts })));
 
@@ -221,9 +221,7 @@ function useStatisticsOf(name: string): DeltaStatistics | undefined {
 
 /** The sampled mask of every contributor for the current recipe, by its id. */
 function usePredictedMasks(statistics: DeltaStatistics | undefined): ReadonlyMap<string, Uint8Array> {
-  const plan = useStudioState((s) => s.plan);
-  const recipe = useStudioState((s) => s.recipe);
-  const models = useStudioState((s) => s.models);
+  const { plan, recipe, models } = useParts('plan', 'recipe', 'models');
   return useMemo(
     () => (statistics ? predictedMasks(statistics, { plan, recipe, models }) : new Map()),
     [statistics, plan, recipe, models],

@@ -26,7 +26,7 @@ import { Message } from '../parts/Message';
 import { measureDeltas } from '../state/delta-statistics';
 import { whyNotOpen } from '../state/named-models';
 import { setView, showTab } from '../state/studio';
-import { useStudio, useStudioState } from '../studio-context';
+import { useSlice, useStudio, useStudioState } from '../studio-context';
 import { isLinear, type LayersView, useLayersView } from './columns';
 import { LayersBar } from './LayersBar';
 import { LayersCanvas } from './LayersCanvas';
@@ -89,8 +89,7 @@ function Nothing({ factors }: { factors: boolean }) {
 
 function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly LayersRun[] }) {
   const chosen = useStudioState((s) => s.view.metric);
-  const subject = useStudioState((s) => s.view.subject);
-  const filter = useStudioState((s) => s.view.filter);
+  const { subject, filter } = useSlice('view', 'subject', 'filter');
   const first = shown[0]!;
   // it looks at several numbers: once a slider rests
   const rested = useDebounced(first, first.state === 'predicted' ? REST_MS : 0);

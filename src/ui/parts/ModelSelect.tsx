@@ -4,7 +4,7 @@ import { openOutput } from '../state/models';
 import { currentRun } from '../state/runs';
 import { notify, setView } from '../state/studio';
 import { chooseToolModels } from '../state/tool-jobs';
-import { useStudio, useStudioState } from '../studio-context';
+import { useParts, useStudio, useStudioState } from '../studio-context';
 import { Button, LinkButton } from './Button';
 import { SwapIcon } from './icons';
 
@@ -19,8 +19,7 @@ const LAST_MERGE = 'last merge';
 /** Any opened model, an adapter on its base, or the output of the last merge. */
 export function ModelSelect({ label, value, onChange }: ModelSelectProps) {
   const studio = useStudio();
-  const models = useStudioState((s) => s.models);
-  const recipe = useStudioState((s) => s.recipe);
+  const { models, recipe } = useParts('models', 'recipe');
   const run = useStudioState(currentRun);
   const opening = useStudioState((s) => s.opening.length > 0);
   const choices = useMemo(() => modelChoices({ models, recipe }), [models, recipe]);
@@ -99,9 +98,7 @@ export function OpenModels() {
 
 /** The pair as chosen, or as the recipe suggests it. */
 export function usePair() {
-  const models = useStudioState((s) => s.models);
-  const recipe = useStudioState((s) => s.recipe);
-  const tools = useStudioState((s) => s.tools);
+  const { models, recipe, tools } = useParts('models', 'recipe', 'tools');
   return useMemo(() => pairOf({ models, recipe, tools }), [models, recipe, tools]);
 }
 

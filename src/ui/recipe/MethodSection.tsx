@@ -18,7 +18,7 @@ import {
 } from '../state/recipe-state';
 import { recipeProblems } from '../state/recipe-validation';
 import { editRecipe, methodOf } from '../state/studio';
-import { useStudio, useStudioState } from '../studio-context';
+import { useParts, useStudio, useStudioState } from '../studio-context';
 import { ParameterField } from './ParameterField';
 
 /** The merge method: picker, one-line meaning, its parameters. Everything comes from the method's file. */
@@ -102,8 +102,7 @@ function Conflict() {
 }
 
 function useProblem(kind: 'seed' | 'method') {
-  const recipe = useStudioState((s) => s.recipe);
-  const models = useStudioState((s) => s.models);
+  const { recipe, models } = useParts('recipe', 'models');
   return recipeProblems(recipe, models, methodOf(recipe)).find((p) => p.place.kind === kind);
 }
 

@@ -11,7 +11,7 @@ import { outputCombination } from '../state/recipe-state';
 import { needsNoBase, recipeProblems } from '../state/recipe-validation';
 import { editRecipe, methodOf, setView } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
-import { useRecipeAs, useRoomy, useStudio, useStudioState } from '../studio-context';
+import { useParts, useRecipeAs, useRoomy, useStudio, useStudioState } from '../studio-context';
 import { ContributorCard } from './ContributorCard';
 import { MethodSection } from './MethodSection';
 import { ModelAccess, OpenAllAgain } from './ModelAccess';
@@ -237,8 +237,7 @@ function ContributorsSection() {
 
 /** Problem of the base or the contributors that prevents a recipe. */
 function ModelsProblem({ kind }: { kind: 'base' | 'contributors' }) {
-  const recipe = useStudioState((s) => s.recipe);
-  const models = useStudioState((s) => s.models);
+  const { recipe, models } = useParts('recipe', 'models');
   const opening = useStudioState((s) => s.opening.length > 0);
   // An empty recipe that is still being filled is not a mistake, and its own card shows what is missing.
   const empty = opening || (kind === 'base' ? recipe.base === null : recipe.contributors.length === 0);

@@ -17,7 +17,7 @@ import { hubModels, isRecipeOpen, missingModels, openAllOfHub } from '../state/n
 import { recipeState } from '../state/opened-recipe';
 import { addContributor, type RecipeState } from '../state/recipe-state';
 import { editRecipe, methodOf, setView } from '../state/studio';
-import { useRecipeAs, useStudio, useStudioState } from '../studio-context';
+import { useParts, useRecipeAs, useStudio, useStudioState } from '../studio-context';
 import { ModelAccess } from './ModelAccess';
 
 /**
@@ -26,8 +26,7 @@ import { ModelAccess } from './ModelAccess';
  */
 export function RecipeText() {
   const studio = useStudio();
-  const recipe = useStudioState((s) => s.recipe);
-  const models = useStudioState((s) => s.models);
+  const { recipe, models } = useParts('recipe', 'models');
   const written = useMemo(
     () => formatRecipe(buildRecipe(recipe, models, methodOf(recipe))),
     [recipe, models],

@@ -9,7 +9,7 @@ import { TextParameter } from '../recipe/TextParameter';
 import { buildRecipe } from '../state/built-recipe';
 import { ggufOf } from '../state/recipe-state';
 import { editRecipe, methodOf } from '../state/studio';
-import { useStudio, useStudioState } from '../studio-context';
+import { useParts, useStudio, useStudioState } from '../studio-context';
 
 const NAMES = Object.keys(BUILT_IN_TEMPLATES);
 /** The choice that opens a field; no template is called so. */
@@ -80,8 +80,7 @@ interface Shown {
 /** A conversation as the output will read it. */
 export function ChatPreview() {
   const studio = useStudio();
-  const recipe = useStudioState((s) => s.recipe);
-  const models = useStudioState((s) => s.models);
+  const { recipe, models } = useParts('recipe', 'models');
   const clean = useStudioState((s) => s.plan.report?.clean ?? false);
   const [shown, setShown] = useState<Shown | null>(null);
   const [working, setWorking] = useState(false);

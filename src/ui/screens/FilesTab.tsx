@@ -17,7 +17,7 @@ import { combinationOf, type OutDtype } from '../state/recipe-state';
 import { recipeProblems, SHARD_BYTES } from '../state/recipe-validation';
 import { currentRun, type RunState } from '../state/runs';
 import { editRecipe, editSlice, methodOf, type Studio, setView } from '../state/studio';
-import { useAnswer, useStudio, useStudioState } from '../studio-context';
+import { useAnswer, useParts, useStudio, useStudioState } from '../studio-context';
 import { ChatPreview, ChatTemplateForm, GgufForm } from './ChatTemplateForm';
 import { PlanProblems, PlanTensors } from './PlanSection';
 import { VerifySection } from './VerifySection';
@@ -179,8 +179,7 @@ function AdapterForm() {
 /** Where the files go and in which form they come. @param written the recipe itself says in which form */
 function Form({ written }: { written: boolean }) {
   const studio = useStudio();
-  const recipe = useStudioState((s) => s.recipe);
-  const models = useStudioState((s) => s.models);
+  const { recipe, models } = useParts('recipe', 'models');
   const isFolder = useStudioState((s) => s.output.kind === 'folder');
   const problem = recipeProblems(recipe, models, methodOf(recipe)).find((p) => p.place.kind === 'shardBytes');
   if (written) {

@@ -11,12 +11,11 @@ import { Section } from '../parts/Section';
 import { buildRecipe, outputName } from '../state/built-recipe';
 import { isRecipeOpen } from '../state/named-models';
 import { methodOf } from '../state/studio';
-import { useStudioState } from '../studio-context';
+import { useParts, useStudioState } from '../studio-context';
 
 /** The recipe as mergekit's YAML, to copy and save, and as a command; the panel shows it. */
 export function RecipeYaml() {
-  const recipe = useStudioState((s) => s.recipe);
-  const models = useStudioState((s) => s.models);
+  const { recipe, models } = useParts('recipe', 'models');
   // which of its models are adapters, and the base's dtype, are known of opened models only
   const isKnown = useStudioState((s) => s.recipe.asWritten !== null || isRecipeOpen(s));
   if (!isKnown) {
