@@ -8,7 +8,7 @@ import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
 import { Section, Sentences } from '../../ui/parts/Section';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
 import { whyNoTool } from '../../ui/state/job';
-import { choiceName, chosenModel, fileNameOf } from '../../ui/state/model-choices';
+import { choiceName, chosenModel, fileNameOf } from '../../ui/state/roles';
 import { beginTool, chooseToolModels, editTool, whyNotSaved } from '../../ui/state/tool-jobs';
 import { useStudio, useStudioState } from '../../ui/studio-context';
 import { convertOptions } from './options';

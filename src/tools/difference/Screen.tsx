@@ -19,7 +19,7 @@ import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
 import { nameColumn, numberColumn, type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
 import { whyNoTool } from '../../ui/state/job';
 import type { ToolJob } from '../../ui/state/job-state';
-import { choiceName, fileNameOf, pairProblem } from '../../ui/state/model-choices';
+import { choiceName, fileNameOf, pairProblem } from '../../ui/state/roles';
 import { toggleSelected } from '../../ui/state/studio';
 import { beginTool, editTool, whyNotSaved } from '../../ui/state/tool-jobs';
 import { useAnswer, useNarrow, useStudio, useStudioState } from '../../ui/studio-context';

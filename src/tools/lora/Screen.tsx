@@ -21,7 +21,7 @@ import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
 import { nameColumn, numberColumn, type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
 import { whyNoTool } from '../../ui/state/job';
 import type { ToolJob } from '../../ui/state/job-state';
-import { choiceName, fileNameOf, loraChoices, pairProblem } from '../../ui/state/model-choices';
+import { choiceName, fileNameOf, loraChoices, pairProblem } from '../../ui/state/roles';
 import { editRecipe, setView, toggleSelected } from '../../ui/state/studio';
 import { beginTool, chooseToolModels, editTool, whyNotSaved } from '../../ui/state/tool-jobs';
 import { useParts, useStudio, useStudioState } from '../../ui/studio-context';

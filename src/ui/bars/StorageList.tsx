@@ -1,9 +1,8 @@
 import { useState } from 'react';
 import { formatBytes } from '../../formats/quantity';
 import type { CacheInfo } from '../../reports/worker';
-import { Button, LinkButton } from '../parts/Button';
-import { TrashIcon } from '../parts/icons';
-import { ZipButton } from '../parts/ZipButton';
+import { Button, LinkButton, TrashIcon } from '../parts/Button';
+import { ZipButton } from '../parts/SavedFiles';
 import { currentRun, interruptedRuns } from '../state/runs';
 import {
   deleteStored,

@@ -1,9 +1,17 @@
 import { type ComponentProps, lazy, Suspense, useCallback, useEffect, useRef, useState } from 'react';
 import { formatBytes } from '../../formats/quantity';
 import type { WorkerInfo } from '../../reports/worker';
-import { ActionButton } from '../parts/Button';
+import {
+  ActionButton,
+  DiskIcon,
+  Mark,
+  MoonIcon,
+  RedoIcon,
+  SunIcon,
+  SystemThemeIcon,
+  UndoIcon,
+} from '../parts/Button';
 import { Segmented, Select } from '../parts/fields';
-import { DiskIcon, Mark, MoonIcon, RedoIcon, SunIcon, SystemThemeIcon, UndoIcon } from '../parts/icons';
 import { Message, PartBoundary } from '../parts/Message';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import { Fact } from '../parts/Section';

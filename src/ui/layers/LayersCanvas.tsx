@@ -16,7 +16,7 @@ import { rangeOf } from '../charts/measured';
 import { type ShownMetric, valueText } from '../charts/shown-metric';
 import { LinkButton } from '../parts/Button';
 import { Segmented } from '../parts/fields';
-import { RunLetter, runColor } from '../parts/Swatch';
+import { RunLetter, runColor } from '../parts/Section';
 import { setView, toggleSelected } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import type { CanvasColumn, CanvasView } from './columns';

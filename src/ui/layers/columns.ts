@@ -23,7 +23,7 @@ import { differenceMetric } from '../charts/metric-choice';
 import { isAwaited, type Metric, measure, type Subject } from '../charts/metrics';
 import type { ShownMetric } from '../charts/shown-metric';
 import { useSameList } from '../parts/hooks';
-import { LETTERS } from '../parts/Swatch';
+import { LETTERS } from '../parts/Section';
 import { passesFilter } from '../parts/VirtualTable';
 import { useShownTheme, useStudioState } from '../studio-context';
 import { type LayersRun, reportsFor, shortNames } from './runs';

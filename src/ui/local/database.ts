@@ -5,8 +5,7 @@ import type { BlindTest } from '../../reports/blind-test';
 import type { Measured } from '../state/measure-state';
 import type { RecipeState } from '../state/recipe-state';
 import type { PredictedRun } from '../state/runs';
-import { type PickedFiles, type PickedHandle, walkHandle } from './local-files';
-import { remember, remembered } from './remembered-choices';
+import { type PickedFiles, type PickedHandle, remember, remembered, walkHandle } from './local-files';
 
 const DEADLINE_MS = 5000;
 

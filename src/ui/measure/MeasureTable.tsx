@@ -2,7 +2,7 @@ import { scaleLinear } from 'd3-scale';
 import { type CSSProperties, type ReactNode, useState } from 'react';
 import { formatCounted, formatPercent } from '../../formats/quantity';
 import { LinkButton } from '../parts/Button';
-import { modelColor, RunLetter, Swatch } from '../parts/Swatch';
+import { modelColor, RunLetter, Swatch } from '../parts/Section';
 import type { EvaluationRow } from '../state/evaluation-rows';
 import { MEAN } from '../state/measure-state';
 import {

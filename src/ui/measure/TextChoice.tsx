@@ -1,9 +1,7 @@
 import { useMemo } from 'react';
 import { formatBytes } from '../../formats/quantity';
-import { Button, FileButton } from '../parts/Button';
-import { Chip } from '../parts/Chip';
-import { LabeledNumber, Select } from '../parts/fields';
-import { CheckIcon, PlusIcon } from '../parts/icons';
+import { Button, CheckIcon, FileButton, PlusIcon } from '../parts/Button';
+import { Chip, LabeledNumber, Select } from '../parts/fields';
 import { ErrorCard } from '../parts/Message';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import type { MeasureText } from '../state/measure-state';

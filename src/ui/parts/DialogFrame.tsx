@@ -1,8 +1,7 @@
 import { Dialog } from 'radix-ui';
 import { type ReactNode, useState } from 'react';
 import '../styles/dialogs.css';
-import { Button } from './Button';
-import { CloseIcon } from './icons';
+import { Button, CloseIcon } from './Button';
 
 interface DialogFrameProps {
   title: string;

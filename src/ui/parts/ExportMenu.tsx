@@ -1,7 +1,6 @@
 import { DropdownMenu } from 'radix-ui';
 import type { ReactElement } from 'react';
-import { Button } from './Button';
-import { DownloadIcon } from './icons';
+import { Button, DownloadIcon } from './Button';
 
 export interface MenuAction {
   label: string;

@@ -5,8 +5,7 @@ import type { ToolRun } from '../state/job-state';
 import { currentRun } from '../state/runs';
 import type { StudioState } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';
-import { Button, CopyButton } from './Button';
-import { CheckIcon, ErrorIcon, InfoIcon, WarningIcon } from './icons';
+import { Button, CheckIcon, CopyButton, ErrorIcon, InfoIcon, WarningIcon } from './Button';
 
 interface MessageProps {
   tone: 'error' | 'warning' | 'note' | 'ok';

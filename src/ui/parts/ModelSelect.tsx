@@ -1,12 +1,11 @@
 import { type ReactNode, useMemo } from 'react';
-import { modelChoices, pairOf } from '../state/model-choices';
 import { openOutput } from '../state/models';
+import { modelChoices, pairOf } from '../state/roles';
 import { currentRun } from '../state/runs';
 import { notify, setView } from '../state/studio';
 import { chooseToolModels } from '../state/tool-jobs';
 import { useParts, useStudio, useStudioState } from '../studio-context';
-import { Button, LinkButton } from './Button';
-import { SwapIcon } from './icons';
+import { Button, LinkButton, SwapIcon } from './Button';
 
 interface ModelSelectProps {
   label: string;

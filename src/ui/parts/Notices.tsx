@@ -10,8 +10,7 @@ import { dismissNotice } from '../state/studio';
 import type { Notice } from '../state/studio-state';
 import { JOB_WORDS } from '../state/tabs';
 import { useStudio, useStudioState } from '../studio-context';
-import { Button } from './Button';
-import { CloseIcon } from './icons';
+import { Button, CloseIcon } from './Button';
 import { HubWaiting, Message } from './Message';
 
 /** How long a note stays that asks for nothing, in milliseconds. */

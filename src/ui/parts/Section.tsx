@@ -1,4 +1,7 @@
-import { type ReactNode, useId } from 'react';
+import { type CSSProperties, type ReactNode, useId } from 'react';
+import { formatBytes, formatCounted, formatParameters } from '../../formats/quantity';
+import type { ModelInfo } from '../../reports/models';
+import { CONTRIBUTOR_COLORS } from '../state/recipe-state';
 
 interface SectionProps {
   title: ReactNode;
@@ -95,5 +98,77 @@ export function Costs({ items, wraps = false }: CostsProps) {
         </div>
       ))}
     </dl>
+  );
+}
+
+/** Letters of the shown runs, by their places. */
+export const LETTERS = ['A', 'B', 'C', 'D'];
+
+/** The CSS color of a contributor. */
+export function modelColor(color: number): string {
+  return `var(--model-${color % CONTRIBUTOR_COLORS})`;
+}
+
+/** The color of a shown run, by its place. */
+export function runColor(place: number): CSSProperties {
+  return { '--run': `var(--run-${place})` } as CSSProperties;
+}
+
+/** The letter of a shown run on its color; other words, for what is no run, on that of a tag. */
+export function RunLetter({ place, children = LETTERS[place] }: { place: number; children?: string }) {
+  return (
+    <span
+      className="tag rigid run-letter"
+      {...(place >= 0 ? { 'data-run': true, style: runColor(place) } : {})}
+    >
+      {children}
+    </span>
+  );
+}
+
+/** A contributor's color; the name stands beside it or in the label. */
+export function Swatch({ color, dot, label }: { color: number; dot?: boolean; label?: string }) {
+  return (
+    <span
+      className="swatch"
+      data-dot={dot || undefined}
+      style={{ background: modelColor(color) }}
+      {...(label ? { role: 'img', 'aria-label': label, title: label } : { 'aria-hidden': true })}
+    />
+  );
+}
+
+interface ModelMetaProps {
+  model: ModelInfo;
+  /** Only what fits on one line of a card. */
+  short?: boolean;
+  children?: ReactNode;
+}
+
+/** Summary of a model in one line: `llama · 1.24 M params · BF16 · 2.48 MB · 6 layers`. */
+export function ModelMeta({ model, short, children }: ModelMetaProps) {
+  if (short && model.adapter) {
+    return (
+      <div className="row wrap small quiet close">
+        <span>{model.adapter.summary}</span>
+        <span>{formatBytes(model.bytes)}</span>
+        {children}
+      </div>
+    );
+  }
+  return (
+    <div className="row wrap small quiet close">
+      {model.adapter ? <span>{model.adapter.summary}</span> : null}
+      {model.family && !model.adapter && !short ? <span>{model.family}</span> : null}
+      <span>{formatParameters(model.parameters)} params</span>
+      <span>{Object.keys(model.dtypes).join(' + ')}</span>
+      <span>{formatBytes(model.bytes)}</span>
+      {model.layers !== undefined && !model.adapter && !short ? (
+        <span>{formatCounted(model.layers, 'layer')}</span>
+      ) : null}
+      {model.license ? <span>{model.license}</span> : null}
+      {model.commit ? <code title={model.commit}>{model.commit.slice(0, 7)}</code> : null}
+      {children}
+    </div>
   );
 }

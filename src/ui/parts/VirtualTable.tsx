@@ -5,7 +5,7 @@ import { useVirtualizer } from '@tanstack/react-virtual';
 import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import { displayName } from '../../formats/names';
 import { formatCount, formatCounted } from '../../formats/quantity';
-import { SearchIcon } from './icons';
+import { SearchIcon } from './Button';
 
 export interface TableColumn<T> {
   id: string;

@@ -1,6 +1,7 @@
 import { Switch, ToggleGroup } from 'radix-ui';
-import { type ComponentProps, type KeyboardEvent, useState } from 'react';
+import { type ComponentProps, type KeyboardEvent, type ReactNode, useState } from 'react';
 import { formatSetting } from '../../formats/quantity';
+import { Button, CloseIcon } from './Button';
 
 interface ToggleProps extends ComponentProps<typeof Switch.Root> {
   checked: boolean;
@@ -162,5 +163,37 @@ export function LabeledNumber({ label, name = label, ...field }: LabeledNumberPr
       <span aria-hidden="true">{label}</span>
       <NumberField className="field mono short" label={name} {...field} />
     </label>
+  );
+}
+
+interface ChipProps {
+  /** What it is called, also where its words are shorter or more. */
+  name: string;
+  on: boolean;
+  title?: string;
+  /** Pressed, it is chosen or no longer. */
+  onToggle?(): void;
+  /** Takes it away. */
+  onRemove?: (() => void) | undefined;
+  /** Why it cannot be taken away now. */
+  why?: string | null;
+  children?: ReactNode;
+}
+
+/** One of several that are chosen. */
+export function Chip({ name, on, title, onToggle, onRemove, why = null, children = name }: ChipProps) {
+  return (
+    <span className="chip" data-on={on || undefined}>
+      {onToggle ? (
+        <button type="button" aria-pressed={on} title={title} onClick={onToggle}>
+          {children}
+        </button>
+      ) : (
+        <span className="chip-name">{children}</span>
+      )}
+      {onRemove ? (
+        <Button icon={CloseIcon} variant="quiet" why={why} aria-label={`Remove ${name}`} onClick={onRemove} />
+      ) : null}
+    </span>
   );
 }

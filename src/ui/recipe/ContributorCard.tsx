@@ -12,12 +12,10 @@ import { formatSetting } from '../../formats/quantity';
 import type { MergeMethod } from '../../merge/method';
 import { densityAdvised, keepsNothing } from '../../merge/method-conflicts';
 import type { ModelInfo } from '../../reports/models';
-import { Button, LinkButton, Tip } from '../parts/Button';
+import { Button, ChevronIcon, CloseIcon, GripIcon, LinkButton, Tip } from '../parts/Button';
 import { Toggle } from '../parts/fields';
-import { ChevronIcon, CloseIcon, GripIcon } from '../parts/icons';
 import { Problem } from '../parts/Message';
-import { ModelMeta } from '../parts/ModelMeta';
-import { modelColor, Swatch } from '../parts/Swatch';
+import { ModelMeta, modelColor, Swatch } from '../parts/Section';
 import { shortName } from '../state/built-recipe';
 import {
   type ContributorState,
@@ -203,7 +201,7 @@ function Lineage({ model, base }: { model: ModelInfo; base: ModelInfo | undefine
   const badge = lineage(model, base);
   return (
     <Tip text={badge.why}>
-      <span className="small quiet rigid toned" data-tone={badge.tone === 'plain' ? undefined : badge.tone}>
+      <span className="small quiet rigid toned" data-tone={badge.tone === 'warn' ? 'warn' : undefined}>
         {badge.text}
       </span>
     </Tip>

@@ -4,7 +4,7 @@ import type { ErrorReport } from '../../errors';
 import { isRepoId } from '../../formats/hub-id';
 import { formatBytes } from '../../formats/quantity';
 import { parseModelRef, repositoriesOf } from '../../formats/recipe';
-import { KNOWN_BASES } from '../local/remembered-choices';
+import { KNOWN_BASES } from '../local/local-files';
 import { Button, FolderButton } from '../parts/Button';
 import { shortName } from '../state/built-recipe';
 import { isSameModel, originOf } from '../state/model-origins';

@@ -1,10 +1,8 @@
 import { type FormEvent, useMemo, useState } from 'react';
 import { formatCount, formatCounted } from '../../formats/quantity';
 import type { PlanTensor } from '../../reports/plan';
-import { Button, LinkButton } from '../parts/Button';
-import { Chip } from '../parts/Chip';
-import { Select, Toggle } from '../parts/fields';
-import { PlusIcon } from '../parts/icons';
+import { Button, LinkButton, PlusIcon } from '../parts/Button';
+import { Chip, Select, Toggle } from '../parts/fields';
 import type { RecipeState } from '../state/recipe-state';
 import { editRecipe } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';

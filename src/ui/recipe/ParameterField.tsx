@@ -11,9 +11,8 @@ import {
 } from 'react';
 import { formatSetting } from '../../formats/quantity';
 import type { NumberSpec, ParameterSpec } from '../../merge/method';
-import { Button, LinkButton, Tip } from '../parts/Button';
+import { Button, CurveIcon, LinkButton, Tip } from '../parts/Button';
 import { NumberField, Select, Toggle } from '../parts/fields';
-import { CurveIcon } from '../parts/icons';
 import { Problem } from '../parts/Message';
 import { isRecipeOf } from '../state/recipe-identity';
 import type { SettingValue } from '../state/recipe-state';

@@ -1,6 +1,5 @@
 import { lazy, Suspense, useState } from 'react';
-import { Button } from '../parts/Button';
-import { PlusIcon } from '../parts/icons';
+import { Button, PlusIcon } from '../parts/Button';
 import { addText } from '../state/measure-texts';
 import { useAnswer, useStudio, useStudioState } from '../studio-context';
 

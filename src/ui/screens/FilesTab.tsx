@@ -19,12 +19,11 @@ import { currentRun, type RunState } from '../state/runs';
 import { editRecipe, editSlice, methodOf, type Studio, setView } from '../state/studio';
 import { useAnswer, useParts, useStudio, useStudioState } from '../studio-context';
 import { ChatPreview, ChatTemplateForm, GgufForm } from './ChatTemplateForm';
-import { PlanProblems, PlanTensors } from './PlanSection';
-import { VerifySection } from './VerifySection';
+import { PlanProblems, PlanTensors, VerifySection } from './PlanSection';
 
 const PushSection = lazy(() => import('../push/PushSection').then((m) => ({ default: m.PushSection })));
 
-const RecipeYaml = lazy(() => import('./RecipeYaml').then((m) => ({ default: m.RecipeYaml })));
+const RecipeYaml = lazy(() => import('../recipe/RecipeText').then((m) => ({ default: m.RecipeYaml })));
 
 /** The plan's warnings, the files and their form, how they are used, pushed and verified, and every output tensor. */
 export function FilesTab() {

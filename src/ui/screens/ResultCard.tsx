@@ -1,11 +1,10 @@
 import '../styles/measure.css';
 import { useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
-import { saveFile } from '../local/file-download';
+import { saveFile } from '../local/local-files';
 import { Mark } from '../measure/MeasureTable';
-import { Button, LinkButton } from '../parts/Button';
-import { CloseIcon } from '../parts/icons';
-import { ZipButton } from '../parts/ZipButton';
+import { Button, CloseIcon, LinkButton } from '../parts/Button';
+import { ZipButton } from '../parts/SavedFiles';
 import { tableRows } from '../state/evaluation-rows';
 import { tryMerge, whyNotWrite } from '../state/generation';
 import { isAtWork } from '../state/job';

@@ -1,7 +1,7 @@
 import { useEffect } from 'react';
 import { formatCount } from '../../formats/quantity';
 import { blindOutcome, blindWords, type BlindTest as Test } from '../../reports/blind-test';
-import { saveText } from '../local/file-download';
+import { saveText } from '../local/local-files';
 import { useTableRows } from '../measure/use-table-rows';
 import { Button, LinkButton } from '../parts/Button';
 import { Select } from '../parts/fields';

@@ -9,7 +9,7 @@ import { type LayersRun, shownRuns, useRuns } from '../layers/runs';
 import { LinkButton } from '../parts/Button';
 import { REST_MS, useDebounced } from '../parts/hooks';
 import { ErrorCard } from '../parts/Message';
-import { LETTERS, Swatch } from '../parts/Swatch';
+import { LETTERS, Swatch } from '../parts/Section';
 import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
 import {
   answeringModels,
