@@ -143,11 +143,16 @@ interface ActionButtonProps extends Omit<ComponentProps<typeof Button>, 'why' | 
 }
 
 /** The button of an action, called by its name unless it says otherwise. */
-export function ActionButton({ of, children = of.name, ...rest }: ActionButtonProps) {
+export function ActionButton({
+  of,
+  icon,
+  children = icon ? undefined : of.name,
+  ...rest
+}: ActionButtonProps) {
   const studio = useStudio();
   const why = useStudioState((s) => of.whyNot?.(s) ?? null);
   return (
-    <Button why={why} onClick={() => void perform(studio, of)} {...rest}>
+    <Button why={why} icon={icon} onClick={() => void perform(studio, of)} {...rest}>
       {children}
     </Button>
   );
