@@ -11,7 +11,7 @@ import type { ExtractedModule } from '../../reports/lora';
 import { optionsProblem } from '../../reports/option';
 import { Button } from '../../ui/parts/Button';
 import { CutNotes } from '../../ui/parts/CutReport';
-import { Segmented, Select } from '../../ui/parts/fields';
+import { choices, Segmented, Select } from '../../ui/parts/fields';
 import { Problem, ToolEnd } from '../../ui/parts/Message';
 import { OpenModels, PairPicker, usePair } from '../../ui/parts/ModelSelect';
 import { OptionsForm } from '../../ui/parts/OptionsForm';
@@ -29,11 +29,7 @@ import { Measured } from './Measured';
 import { loraOptions, rankOf } from './options';
 import type { ExtractLoraReport } from './report';
 
-const SUBJECTS = [
-  { value: 'one', label: 'One LoRA' },
-  { value: 'several', label: 'Several LoRAs' },
-  { value: 'two', label: 'Two models' },
-] as const;
+const SUBJECTS = choices({ one: 'One LoRA', several: 'Several LoRAs', two: 'Two models' });
 
 /** One LoRA looked at and written in another shape, several made one, or the difference of two models as a LoRA. */
 export function Screen() {
@@ -252,10 +248,7 @@ function More({ names, words }: { names: readonly (keyof typeof loraOptions)[]; 
 
 const filesOf = ({ files }: ExtractLoraReport) => files.map(({ file, ...rest }) => ({ name: file, ...rest }));
 
-const RESIZE = [
-  { value: 'keep', label: 'Ranks as they are' },
-  { value: 'change', label: 'Other ranks' },
-] as const;
+const RESIZE = choices({ keep: 'Ranks as they are', change: 'Other ranks' });
 const RANKS = ['rank', 'energy', 'cutoff', 'budget', 'maxRank'] as const;
 const SHAPE = ['scale', 'format', 'dtype'] as const;
 const MORE = ['include', 'exclude', 'embeddings', 'vectors', 'dtype', 'seed'] as const;

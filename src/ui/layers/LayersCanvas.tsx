@@ -15,7 +15,7 @@ import { GAP, headHeight, isUncertain } from '../charts/heatmap-paint';
 import { rangeOf } from '../charts/measured';
 import { type ShownMetric, valueText } from '../charts/shown-metric';
 import { LinkButton } from '../parts/Button';
-import { Segmented } from '../parts/fields';
+import { choices, Segmented } from '../parts/fields';
 import { RunLetter, runColor } from '../parts/Section';
 import { setView, toggleSelected } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
@@ -253,10 +253,7 @@ const ScaleChoice = memo(function ScaleChoice() {
       <Segmented
         label="Color scale"
         value={scale}
-        options={[
-          { value: 'percentile', label: '2–98 % of cells' },
-          { value: 'full', label: 'Full range' },
-        ]}
+        options={choices({ percentile: '2–98 % of cells', full: 'Full range' })}
         onChange={(next) => setView(studio, { scale: next })}
       />
     </span>

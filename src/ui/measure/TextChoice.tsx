@@ -1,7 +1,7 @@
 import { useMemo } from 'react';
 import { formatBytes } from '../../formats/quantity';
 import { Button, CheckIcon, FileButton, PlusIcon } from '../parts/Button';
-import { Chip, LabeledNumber, Select } from '../parts/fields';
+import { Chip, choices, LabeledNumber, Select } from '../parts/fields';
 import { ErrorCard } from '../parts/Message';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import type { MeasureText } from '../state/measure-state';
@@ -165,10 +165,7 @@ function Tasks({ own }: { own: readonly string[] }) {
           className="field"
           aria-label="Which items"
           value={sampleSeed === null ? 'first' : 'drawn'}
-          options={[
-            { value: 'first', label: 'the first, as the harness' },
-            { value: 'drawn', label: 'drawn at random' },
-          ]}
+          options={choices({ first: 'the first, as the harness', drawn: 'drawn at random' })}
           onChange={(next) => editTasks(studio, { sampleSeed: next === 'drawn' ? 0 : null })}
         />
         {sampleSeed === null ? null : (

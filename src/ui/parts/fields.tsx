@@ -48,6 +48,11 @@ export function Select<T extends string>(props: SelectProps<T>) {
   );
 }
 
+/** What can be chosen, by its words. */
+export function choices<T extends string>(words: Readonly<Record<T, string>>): { value: T; label: string }[] {
+  return (Object.keys(words) as T[]).map((value) => ({ value, label: words[value] }));
+}
+
 /** Values that are called what they are. */
 export function named<T extends string>(values: readonly T[]): { value: T; label: string }[] {
   return values.map((value) => ({ value, label: value }));

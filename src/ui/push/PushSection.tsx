@@ -7,7 +7,7 @@ import type { Recipe } from '../../formats/recipe';
 import type { PushReport, PushSource } from '../../reports/push';
 import { HubSettings } from '../add-model/HubSettings';
 import { Button } from '../parts/Button';
-import { named, Segmented, Select } from '../parts/fields';
+import { choices, named, Segmented, Select } from '../parts/fields';
 import { ErrorCard, Message } from '../parts/Message';
 import { Section } from '../parts/Section';
 import { ToolBar } from '../parts/ToolBar';
@@ -92,10 +92,7 @@ function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pusha
           <Segmented
             label="Who may see a new repository"
             value={state.private ? 'private' : 'public'}
-            options={[
-              { value: 'private', label: 'Private' },
-              { value: 'public', label: 'Public' },
-            ]}
+            options={choices({ private: 'Private', public: 'Public' })}
             onChange={(value) => editPushTarget(studio, { private: value === 'private' })}
           />
           <span className="spacer" />

@@ -1,7 +1,7 @@
 import { memo, useCallback } from 'react';
 import { methods } from '../../merge/methods/index';
 import { LinkButton, Tip } from '../parts/Button';
-import { NumberField, Select } from '../parts/fields';
+import { choices, NumberField, Select } from '../parts/fields';
 import { Problem } from '../parts/Message';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import { Section } from '../parts/Section';
@@ -118,10 +118,7 @@ function CurveEnds({ ends }: { ends: GradientEnds }) {
         className="select parameter-wide"
         aria-label="Curves outside the layers"
         value={ends}
-        options={[
-          { value: 'nearest', label: 'nearest end of the curve' },
-          { value: 'mergekit', label: 'first point, as mergekit' },
-        ]}
+        options={choices({ nearest: 'nearest end of the curve', mergekit: 'first point, as mergekit' })}
         onChange={(gradientEnds) => editRecipe(studio, (r) => ({ ...r, gradientEnds }))}
       />
     </div>

@@ -2,7 +2,7 @@ import { type FormEvent, useMemo, useState } from 'react';
 import { formatCount, formatCounted } from '../../formats/quantity';
 import type { PlanTensor } from '../../reports/plan';
 import { Button, LinkButton, PlusIcon } from '../parts/Button';
-import { Chip, Select, Toggle } from '../parts/fields';
+import { Chip, choices, Select, Toggle } from '../parts/fields';
 import type { RecipeState } from '../state/recipe-state';
 import { editRecipe } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
@@ -237,10 +237,7 @@ function NewPattern() {
       <Select<typeof kind>
         aria-label="What the pattern does"
         value={kind}
-        options={[
-          { value: 'exclude', label: 'not' },
-          { value: 'include', label: 'only' },
-        ]}
+        options={choices({ exclude: 'not', include: 'only' })}
         onChange={setKind}
       />
       <input

@@ -6,7 +6,7 @@ import { bytesOf, contentOf, fileIn, folderIn } from '../../platform';
 import { SHARES, shareWords } from '../../reports/lora';
 import { CopyButton, TextBlock } from '../parts/Button';
 import { CutNotes } from '../parts/CutReport';
-import { NumberField, Select } from '../parts/fields';
+import { choices, NumberField, Select } from '../parts/fields';
 import { Problem } from '../parts/Message';
 import { SavedFiles, SaveTo } from '../parts/SavedFiles';
 import { Section } from '../parts/Section';
@@ -95,12 +95,12 @@ function Destination() {
   );
 }
 
-const dtypes: readonly { value: OutDtype | ''; label: string }[] = [
-  { value: '', label: 'same dtype as base' },
-  { value: 'bfloat16', label: 'bfloat16' },
-  { value: 'float16', label: 'float16' },
-  { value: 'float32', label: 'float32' },
-];
+const dtypes: readonly { value: OutDtype | ''; label: string }[] = choices({
+  '': 'same dtype as base',
+  bfloat16: 'bfloat16',
+  float16: 'float16',
+  float32: 'float32',
+});
 
 const labels: Partial<Record<Combination, string>> = {
   cat: 'cat: exact, ranks add up',
@@ -122,10 +122,7 @@ function AdapterForm() {
         <span>Output</span>
         <Select
           value={recipe.output}
-          options={[
-            { value: 'model', label: 'a model' },
-            { value: 'adapter', label: 'a LoRA of the base' },
-          ]}
+          options={choices({ model: 'a model', adapter: 'a LoRA of the base' })}
           onChange={(output) => editRecipe(studio, (r) => ({ ...r, output }))}
         />
       </label>

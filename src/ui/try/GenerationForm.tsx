@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import { generateOptions } from '../../evaluate/options';
 import { Button } from '../parts/Button';
-import { Segmented } from '../parts/fields';
+import { choices, Segmented } from '../parts/fields';
 import { OptionsForm } from '../parts/OptionsForm';
 import { editBlind, editGenerationSettings } from '../state/generation';
 import { cancelJob } from '../state/job';
@@ -50,10 +50,7 @@ export function GenerationForm({ begin, why, onBegin, memory, prompt, children }
         <Segmented<'text' | 'chat'>
           label="What the prompt is"
           value={settings.chat ? 'chat' : 'text'}
-          options={[
-            { value: 'text', label: 'Text' },
-            { value: 'chat', label: 'Chat' },
-          ]}
+          options={choices({ text: 'Text', chat: 'Chat' })}
           onChange={(next) => editGenerationSettings(studio, { chat: next === 'chat' })}
         />
         <OptionsForm
