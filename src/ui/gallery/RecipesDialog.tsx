@@ -2,10 +2,9 @@ import '../styles/dialogs.css';
 import { Tabs } from 'radix-ui';
 import { type FormEvent, useEffect, useState } from 'react';
 import { parseRecipe } from '../../formats/recipe-yaml';
-import { deleteNamed, type NamedRecipe, namedRecipes, saveNamed } from '../local/saved-recipes';
-import { Button } from '../parts/Button';
+import { deleteNamed, type NamedRecipe, namedRecipes, saveNamed } from '../local/database';
+import { Button, CloseIcon, CopyIcon } from '../parts/Button';
 import { DialogFrame } from '../parts/DialogFrame';
-import { CloseIcon, CopyIcon } from '../parts/icons';
 import { TabLabel, TabList } from '../parts/TabList';
 import { freeName, recipeTitle } from '../state/built-recipe';
 import { openRecipe } from '../state/opened-recipe';
@@ -53,7 +52,7 @@ export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> 
       onClose={() => setView(studio, { recipes: null })}
     >
       <Tabs.Root
-        className="dialog-tabs"
+        className="grid head-rows dialog-tabs"
         value={tab}
         onValueChange={(next) => setView(studio, { recipes: next as typeof tab })}
       >
@@ -90,10 +89,10 @@ function Examples() {
     else notify(studio, 'error', problems[0]!.message, problems[0]!.hint);
   };
   return (
-    <ul className="examples">
+    <ul className="columns">
       {gallery.map(({ id, title, shows, yaml }) => (
-        <li key={id}>
-          <button type="button" className="example" onClick={() => open(yaml)}>
+        <li key={id} className="grid">
+          <button type="button" className="example grid panel" onClick={() => open(yaml)}>
             <strong>{title}</strong>
             <span className="small quiet">{shows}</span>
           </button>
@@ -146,30 +145,26 @@ function SavedRecipes() {
         <ul className="stack" aria-label="Saved recipes">
           {saved?.map((kept) => (
             <li key={kept.name} className="row">
-              <button type="button" className="example grow" onClick={() => open(kept)}>
+              <button type="button" className="example grid grow panel" onClick={() => open(kept)}>
                 <strong className="truncate">{kept.name}</strong>
                 <span className="small quiet">
                   {recipeTitle(kept.recipe)} · {kept.recipe.method} · {savedAt(kept)}
                 </span>
               </button>
               <Button
+                icon={CopyIcon}
                 variant="quiet"
-                iconOnly
                 tip="Duplicate"
                 aria-label={`Duplicate ${kept.name}`}
                 onClick={() => act(duplicate(kept))}
-              >
-                <CopyIcon />
-              </Button>
+              />
               <Button
+                icon={CloseIcon}
                 variant="quiet"
-                iconOnly
                 tip="Delete"
                 aria-label={`Delete ${kept.name}`}
                 onClick={() => act(deleteNamed(kept.name))}
-              >
-                <CloseIcon />
-              </Button>
+              />
             </li>
           ))}
         </ul>

@@ -2,9 +2,14 @@
 
 import { folderIn } from '../../platform';
 import type { LocalFile, ModelInfo } from '../../reports/models';
-import { saveFolders } from '../local/folder-handles';
-import { type PickedFiles, type PickedHandle, walkHandle, whyLinked } from '../local/local-files';
-import { rememberHubModel } from '../local/remembered-choices';
+import { saveFolders } from '../local/database';
+import {
+  type PickedFiles,
+  type PickedHandle,
+  rememberHubModel,
+  walkHandle,
+  whyLinked,
+} from '../local/local-files';
 import { freeName, shortName } from './built-recipe';
 import type { SavedOutput } from './job-state';
 import { type Pins, withOpened } from './model-origins';
