@@ -5,10 +5,13 @@ import { parseRecipe } from '../../formats/recipe-yaml';
 import { deleteNamed, type NamedRecipe, namedRecipes, saveNamed } from '../local/database';
 import { Button, CloseIcon, CopyIcon } from '../parts/Button';
 import { DialogFrame } from '../parts/DialogFrame';
+import { useAttempt } from '../parts/hooks';
+import { ErrorCard } from '../parts/Message';
 import { TabLabel, TabList } from '../parts/TabList';
 import { freeName, recipeTitle } from '../state/built-recipe';
 import { openRecipe } from '../state/opened-recipe';
 import { copyShareLink, openSaved, saveRecipe } from '../state/recipe-draft';
+import { remix } from '../state/remixed-recipe';
 import { notify, notifyError, setView } from '../state/studio';
 import type { ViewSlice } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';
@@ -63,12 +66,18 @@ export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> 
           <Tabs.Trigger className="tab" value="saved">
             <TabLabel text="Saved" />
           </Tabs.Trigger>
+          <Tabs.Trigger className="tab" value="hub">
+            <TabLabel text="Of a merge on the Hub" />
+          </Tabs.Trigger>
         </TabList>
         <Tabs.Content className="dialog-body stack loose" value="examples">
           <Examples />
         </Tabs.Content>
         <Tabs.Content className="dialog-body stack loose" value="saved">
           <SavedRecipes />
+        </Tabs.Content>
+        <Tabs.Content className="dialog-body stack loose" value="hub">
+          <HubRecipe />
         </Tabs.Content>
       </Tabs.Root>
     </DialogFrame>
@@ -78,7 +87,42 @@ export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> 
 const SAYS = {
   examples: 'Every example runs on the sample models.',
   saved: 'Saved in this browser; a link holds the recipe alone.',
+  hub: 'Only its small files are read; models are downloaded when you merge.',
 };
+
+/** The recipe that a published merge was made by. */
+function HubRecipe() {
+  const studio = useStudio();
+  const [name, setName] = useState('');
+  const { working, error, attempt } = useAttempt();
+  const open = (event: FormEvent) => {
+    event.preventDefault();
+    void attempt(name, () => remix(studio, name.trim()));
+  };
+  return (
+    <form className="stack" onSubmit={open}>
+      <div className="row">
+        <input
+          className="field grow"
+          aria-label="Merge on the Hub"
+          placeholder="owner/name, or the address of its page"
+          spellCheck={false}
+          autoComplete="off"
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+        />
+        <Button
+          variant="primary"
+          type="submit"
+          why={working ? 'Asking the Hub…' : name.includes('/') ? null : 'A name has an owner: owner/name.'}
+        >
+          Open its recipe
+        </Button>
+      </div>
+      {error ? <ErrorCard error={error} /> : null}
+    </form>
+  );
+}
 
 /** The gallery: one click opens an example. */
 function Examples() {

@@ -185,7 +185,14 @@ export async function restoreRecipe(studio: Studio): Promise<boolean> {
  */
 export async function openLink(studio: Studio): Promise<boolean> {
   const { hash } = location;
-  if (!new URLSearchParams(hash.slice(1)).has('recipe')) return false;
+  const said = new URLSearchParams(hash.slice(1));
+  const merge = said.get('hub');
+  if (merge !== null) {
+    writeAddress(studio.store.getState().view);
+    await (await import('./remixed-recipe')).remix(studio, merge);
+    return true;
+  }
+  if (!said.has('recipe')) return false;
   writeAddress(studio.store.getState().view);
   const yaml = await recipeInLink(hash);
   const runs = await runsInLink(hash);
