@@ -61,6 +61,19 @@ ${fence}
 `;
 }
 
+/**
+ * A card with a link under its title that opens the recipe in the studio; the card as it is where the address is no https, or a
+ * link to it is there.
+ * @param studio address of the studio
+ * @param repo of the model on the Hub
+ */
+export function withStudioLink(card: string, studio: string, repo: string): string {
+  const address = `${studio.replace(/#.*$/, '')}#hub=${repo}`;
+  const words = link('Open this recipe in Amalgam', address);
+  if (!words.startsWith('[') || card.includes(address)) return card;
+  return card.replace(/^# .*\n/m, (title) => `${title}\n${words}\n`);
+}
+
 /** The repositories of a model reference: the model's, then its adapter's. */
 function repos(text: string): RepoRef[] {
   const { model, adapter } = parseModelRef(text);

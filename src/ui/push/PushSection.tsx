@@ -310,6 +310,7 @@ async function send(
   const request = {
     ...{ source, repo, replace, private: own.private },
     summary: `${name}, merged with Amalgam`,
+    studio: `${location.origin}${location.pathname}`,
     ...(results.length > 0 ? { results } : {}),
   };
   const outcome = await runTool(

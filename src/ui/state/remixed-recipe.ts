@@ -1,8 +1,8 @@
 /** The recipe of a merge on the Hub, opened to be changed. */
 import { AmalgamError } from '../../errors';
 import { parseRecipe } from '../../formats/recipe-yaml';
-import { openRecipe } from './opened-recipe';
 import { openAllOfHub } from './named-models';
+import { openRecipe } from './opened-recipe';
 import { notify, type Studio } from './studio';
 
 const FOUND = {
