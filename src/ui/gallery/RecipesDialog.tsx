@@ -119,7 +119,13 @@ function HubRecipe() {
           Open its recipe
         </Button>
       </div>
-      {error ? <ErrorCard error={error} /> : null}
+      {error ? (
+        <ErrorCard error={error} />
+      ) : (
+        <p className="small quiet">
+          What it was merged from, and how: its mergekit_config.yml, its card or its weights say so.
+        </p>
+      )}
     </form>
   );
 }
