@@ -1,4 +1,4 @@
 import { sharedGpu } from '../backend/kernels/kernels.test.support';
 import { stopCases } from './stop.test.cases';
 
-stopCases(sharedGpu);
+stopCases(sharedGpu, [1e9]);
