@@ -106,10 +106,11 @@ export const MODELS = ['base+kitchen', 'base+harbour', 'workshop'];
 /** A live model, and how it becomes another recipe's between two passes. */
 export async function openLive(one: Case, engine: Backend, roomBytes: number) {
   const first = await planned(one);
-  const read = { bytes: 0, stored: new Set<string>() };
+  const read = { bytes: 0, stored: new Set<string>(), onRead: (_key: string) => {} };
   const readTensor: typeof first.read = (ref, begin, end) => {
     read.bytes += end - begin;
     read.stored.add(ref.key);
+    read.onRead(ref.key);
     return first.read(ref, begin, end);
   };
   const apart = keptApart(first.plan, architecture, roomBytes);
