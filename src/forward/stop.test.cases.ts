@@ -13,9 +13,12 @@ const CONFIG = {
   ...{ num_attention_heads: 8, num_key_value_heads: 4, max_position_embeddings: 2048 },
   ...{ rope_theta: 10000, tie_word_embeddings: true, torch_dtype: 'bfloat16' },
 };
-const ROWS = 300;
+const ROWS = 128;
 
-function zeros(): WeightSource {
+export const architecture = () =>
+  resolveArchitecture(parseModelConfig(JSON.stringify(CONFIG), 'config.json'));
+
+export function zeros(): WeightSource {
   const [hidden, inner] = [CONFIG.hidden_size, CONFIG.intermediate_size];
   const maps = {
     ...{ 'self_attn.q_proj': [hidden, hidden], 'self_attn.k_proj': [hidden / 2, hidden] },
@@ -84,8 +87,7 @@ export function stopCases(open: () => Promise<Backend>, rates: readonly number[]
           return typeof member === 'function' ? member.bind(target) : member;
         },
       });
-      const architecture = resolveArchitecture(parseModelConfig(JSON.stringify(CONFIG), 'config.json'));
-      const runner = openRunner(watched, architecture, zeros(), { residentBytes: 2 ** 30 });
+      const runner = openRunner(watched, architecture(), zeros(), { residentBytes: 2 ** 30 });
       const ids = Array.from({ length: ROWS }, (_, i) => i);
       const request = { sequences: [{ ids, from: 1 }], output: 'loss' } as const;
       await runner.pass(request);
