@@ -269,9 +269,20 @@ async function smallText(
   path: string,
   signal: AbortSignal,
 ): Promise<string | undefined> {
+  const bytes = await plannedFile(plan, models, path, signal);
+  return bytes && new TextDecoder().decode(bytes);
+}
+
+/** A small file of the plan, or undefined where the plan has none. @throws AmalgamError `LimitExceeded` */
+export async function plannedFile(
+  plan: Plan,
+  models: OpenModels,
+  path: string,
+  signal: AbortSignal,
+): Promise<Uint8Array<ArrayBuffer> | undefined> {
   const content = plan.extras.find((e) => e.path === path)?.content;
   if (content === undefined) return undefined;
-  if ('text' in content) return content.text;
+  if ('text' in content) return new TextEncoder().encode(content.text);
   const { folder, file } = models.file(content.folder, content.file);
   if (file.byteLength > 2 * MAX_JSON_LENGTH) {
     throw new AmalgamError(
@@ -282,7 +293,7 @@ async function smallText(
   }
   const source = await openCached(folder, file, { signal });
   try {
-    return new TextDecoder().decode(await source.read(0, source.byteLength, signal));
+    return await source.read(0, source.byteLength, signal);
   } finally {
     source.close();
   }

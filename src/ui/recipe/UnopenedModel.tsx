@@ -10,7 +10,14 @@ import { KNOWN_BASES } from '../local/remembered-choices';
 import { Button } from '../parts/Button';
 import { ModelMeta } from '../parts/ModelMeta';
 import { shortName } from '../state/built-recipe';
-import { openAgain, openFolderAs, openInstead, openNamedHub, reopenFolder } from '../state/named-models';
+import {
+  noteFailed,
+  openAgain,
+  openFolderAs,
+  openInstead,
+  openNamedHub,
+  reopenFolder,
+} from '../state/named-models';
 import { readRoom } from '../state/stored-items';
 import { noticed, type Studio, setView } from '../state/studio';
 import type { Unopened } from '../state/studio-state';
@@ -108,12 +115,14 @@ function HubOffer({ name }: { name: string }) {
   const ask = useCallback(
     async (decide: boolean) => {
       setAsking(true);
-      // a failure is told by the card that opening leaves
-      const found = await offerOf(studio, name).catch(() => null);
+      try {
+        const found = await offerOf(studio, name);
+        if (decide && !found.full && fits(found.asked, found.free)) await openNamedHub(studio, name);
+        else setOffer(found);
+      } catch (thrown) {
+        noteFailed(studio, name, thrown);
+      }
       setAsking(false);
-      if (decide && (!found || (!found.full && fits(found.asked, found.free))))
-        await openNamedHub(studio, name);
-      else setOffer(found);
     },
     [studio, name],
   );
