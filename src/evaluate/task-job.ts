@@ -21,7 +21,7 @@ import type { GroupedPasses } from './grouped-passes';
 import { startScoring } from './log-likelihood';
 import type { RunningModel } from './running-model';
 import { type Entry, runSideBySide, tokenizerKey } from './side-by-side';
-import { mostTokens, type ReadTask, readTask, type ScoreTasksOptions } from './task-rows';
+import { isOfEmbeddings, mostTokens, type ReadTask, readTask, type ScoreTasksOptions } from './task-rows';
 
 /** An item of one of the tasks, encoded: its pairs, or why they cannot be scored. */
 interface Encoded {
@@ -44,9 +44,7 @@ export async function runTasks(
   checkRequest(request);
   const tasks: ReadTask[] = [];
   for (const source of request.tasks) tasks.push(await readTask(openTask(source), request, options));
-  const embedding = tasks.filter(
-    ({ task }) => task.outputType === 'similarity' || task.outputType === 'retrieval',
-  );
+  const embedding = tasks.filter(({ task }) => isOfEmbeddings(task));
   if (embedding.length > 0 && embedding.length < tasks.length) throw mixed(embedding[0]!.task.name);
   const info = tasks.map((read) => read.info);
   const { targets } = request;

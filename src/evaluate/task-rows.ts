@@ -21,6 +21,9 @@ export interface ReadTask {
   items: Item[];
 }
 
+export const isOfEmbeddings = ({ outputType }: Task): boolean =>
+  outputType === 'similarity' || outputType === 'retrieval';
+
 /** Rows of a task's splits, and its items. */
 export async function readTask(
   task: Task,
@@ -29,7 +32,7 @@ export async function readTask(
 ): Promise<ReadTask> {
   const { limit, sampleSeed, fewshotSeed } = { ...defaultsOf(taskOptions), ...request };
   const { name, version, outputType, metrics, data, columns } = task;
-  const fewshot = request.fewshot ?? 0;
+  const fewshot = isOfEmbeddings(task) ? 0 : (request.fewshot ?? 0);
   const split = (task.test ?? task.validation)!;
   const exampleSplit = task.fewshotSplit ?? task.training ?? task.validation ?? split;
   let dataset: string | null = null;
