@@ -13,11 +13,16 @@ import { parseJson, parseJsonObject } from '../formats/strict-json';
 /** Of a text: what it is for, which decides its prompt. */
 export type TextRole = 'query' | 'document' | 'text';
 
+export interface RoledText {
+  text: string;
+  role: TextRole;
+}
+
 export interface Embedder {
   /** How, in words: `mean of the tokens, 256 of 384 dimensions, normed`. */
   words: string;
-  /** Ids of a text with its prompt, and how many of them the pooling leaves out. */
-  encode(text: string, role: TextRole): Promise<{ ids: number[]; left: number }>;
+  /** Ids of every text with its prompt, and how many of them the pooling leaves out. */
+  encode(texts: readonly RoledText[]): Promise<{ ids: number[]; left: number }[]>;
   pooled(count: number, left: number): Pooled;
   /** Larger is more alike. */
   similarity(a: Float64Array, b: Float64Array): number;
@@ -93,7 +98,7 @@ const PROMPTS: Readonly<Record<TextRole, readonly string[]>> = {
  */
 export async function openEmbedder(
   read: ReadFile,
-  tokenizer: Pick<GuardedTokenizer, 'prefix' | 'suffix' | 'encode'>,
+  tokenizer: Pick<GuardedTokenizer, 'prefix' | 'suffix' | 'encodeAll'>,
   hidden: number,
   most: number,
 ): Promise<Embedder> {
@@ -133,6 +138,7 @@ export async function openEmbedder(
   const longest = typeof settings.max_seq_length === 'number' ? settings.max_seq_length : most;
   const length = Math.min(longest, most) - tokenizer.prefix.length - tokenizer.suffix.length;
   const size = width || hidden * modes.length;
+  const cased = (text: string) => (settings.do_lower_case === true ? text.toLowerCase() : text).trim();
   return {
     words: [
       kinds.map((kind) => kind?.words ?? 'the largest of the tokens').join(' and '),
@@ -140,14 +146,25 @@ export async function openEmbedder(
       ...new Set(words),
     ].join(', '),
     similarity,
-    async encode(text, role) {
-      const name = PROMPTS[role].find((one) => one in prompts) ?? (own.default_prompt_name as string | null);
-      const prompt = (name != null && prompts[name]) || '';
-      const cased = settings.do_lower_case === true ? (prompt + text).toLowerCase() : prompt + text;
-      const inner = (await tokenizer.encode(cased.trim())).slice(0, length);
-      const isLeft = pooling.include_prompt === false && prompt !== '';
-      const left = isLeft ? tokenizer.prefix.length + (await tokenizer.encode(prompt.trim())).length : 0;
-      return { ids: [...tokenizer.prefix, ...inner, ...tokenizer.suffix], left };
+    async encode(texts) {
+      const promptOf = (role: TextRole): string => {
+        const name =
+          PROMPTS[role].find((one) => one in prompts) ?? (own.default_prompt_name as string | null);
+        return (name != null && prompts[name]) || '';
+      };
+      const whole = texts.map(({ text, role }) => cased(promptOf(role) + text));
+      const roles = [...new Set(texts.map(({ role }) => role))];
+      const [encoded, alone] = await Promise.all(
+        [whole, roles.map((role) => cased(promptOf(role)))].map((all) => tokenizer.encodeAll(all)),
+      );
+      const { prefix, suffix } = tokenizer;
+      const left = roles.map((role, i) =>
+        pooling.include_prompt === false && promptOf(role) !== '' ? prefix.length + alone![i]!.length : 0,
+      );
+      return texts.map(({ role }, i) => ({
+        ids: [...prefix, ...encoded![i]!.slice(0, length), ...suffix],
+        left: left[roles.indexOf(role)]!,
+      }));
     },
     pooled(count, left) {
       const parts = kinds.map((kind) => ({

@@ -34,7 +34,7 @@ const filesOf = (files: Record<string, unknown>) => async (path: string) => {
 };
 const codes = (text: string) => [...text].map((letter) => letter.charCodeAt(0));
 /** A letter is a token; one stands in front and one behind. */
-const letters = { prefix: [1], suffix: [2], encode: async (text: string) => codes(text) };
+const letters = { prefix: [1], suffix: [2], encodeAll: async (texts: readonly string[]) => texts.map(codes) };
 const module = (type: string, path = '') => ({ type: `sentence_transformers.models.${type}`, path });
 const ROWS = [
   [1, -2],
@@ -84,9 +84,14 @@ describe('pooling, dense layers, norms and prompts of sentence-transformers', ()
     };
     const embedder = await openEmbedder(filesOf(files), letters, 2, 512);
     expect(embedder.words).toBe('the first token and the mean of the tokens, 3 dimensions, normed');
-    const query = await embedder.encode('ABCDEFG', 'query');
-    expect(query).toEqual({ ids: [1, ...codes('q:abc'), 2], left: 3 });
-    expect(await embedder.encode('Ab', 'document')).toEqual({ ids: [1, ...codes('ab'), 2], left: 0 });
+    const encoded = await embedder.encode([
+      { text: 'ABCDEFG', role: 'query' },
+      { text: 'Ab', role: 'document' },
+    ]);
+    expect(encoded).toEqual([
+      { ids: [1, ...codes('q:abc'), 2], left: 3 },
+      { ids: [1, ...codes('ab'), 2], left: 0 },
+    ]);
 
     const pooled = embedder.pooled(4, 1);
     for (const [at, row] of ROWS.entries()) pooled.add(row, at);

@@ -5,7 +5,7 @@ import { withoutHead } from '../models/headless';
 import type { ScoredModel, ScoreTasksReport, ScoreTasksRequest, TaskItem } from '../reports/tasks';
 import { scoreEmbedded } from '../tasks/embedding-metrics';
 import { aggregate } from '../tasks/metrics';
-import { openEmbedder, type Pooled, type TextRole } from './embedder';
+import { openEmbedder, type Pooled, type RoledText, type TextRole } from './embedder';
 import { harnessMaxLength } from './encoded-pairs';
 import { type GroupedPasses, groupedPasses } from './grouped-passes';
 import { plannedFile, type RunningModel } from './running-model';
@@ -81,18 +81,22 @@ async function startEmbedding(
   const most = harnessMaxLength(config.raw, tokenizer.maxLength);
   const read = (path: string) => plannedFile(plan, models, path, signal);
   const embedder = await openEmbedder(read, tokenizer, hidden, Math.min(most, maxPositions ?? most));
-  const texts = new Map<string, Embedded>();
+  const asked = new Map<string, RoledText>();
   for (const { task, items } of tasks) {
     for (const { requests } of items) {
-      for (const [i, { context }] of requests.entries()) {
+      for (const [i, { context: text }] of requests.entries()) {
         const role = roleOf(task.outputType, i);
-        const key = keyOf(context, role);
-        if (texts.has(key)) continue;
-        const encoded = await embedder.encode(context, role);
-        texts.set(key, { ...encoded, vector: new Float64Array(0) });
+        asked.set(keyOf(text, role), { text, role });
       }
     }
   }
+  const encoded = await embedder.encode([...asked.values()]);
+  const texts = new Map(
+    [...asked.keys()].map((key, i): [string, Embedded] => [
+      key,
+      { ...encoded[i]!, vector: new Float64Array(0) },
+    ]),
+  );
   const groups = grouped([...texts.values()], runner.rowsPerPass);
   let pooled: Pooled[] = [];
   const passes = groupedPasses({
