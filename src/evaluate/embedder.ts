@@ -4,11 +4,9 @@
  */
 import { AmalgamError } from '../errors';
 import type { GuardedTokenizer } from '../foreign/foreign-text';
-import { isWeightDtype } from '../formats/dtype';
-import { decodeToF32 } from '../formats/half';
 import { displayName } from '../formats/names';
-import { headerLength, parseSafetensorsHeader } from '../formats/safetensors-header';
 import { parseJson, parseJsonObject } from '../formats/strict-json';
+import type { RunningModel } from './running-model';
 
 /** Of a text: what it is for, which decides its prompt. */
 export type TextRole = 'query' | 'document' | 'text';
@@ -93,11 +91,14 @@ const PROMPTS: Readonly<Record<TextRole, readonly string[]>> = {
 };
 
 /**
+ * @param read a file of the model
+ * @param tensor a tensor of it, those of modules included
  * @param most tokens of a text, where the files name no fewer
  * @throws AmalgamError `ArchitectureUnsupported` for a module that is not known, `ConfigInvalid`
  */
 export async function openEmbedder(
   read: ReadFile,
+  tensor: RunningModel['tensor'],
   tokenizer: Pick<GuardedTokenizer, 'prefix' | 'suffix' | 'encodeAll'>,
   hidden: number,
   most: number,
@@ -122,7 +123,7 @@ export async function openEmbedder(
       layers.push((x) => x.map((value) => value / Math.max(Math.sqrt(dot(x, x)), 1e-12)));
       words.push('normed');
     } else if (type === 'Dense') {
-      const made = await dense(await json(config), path, read);
+      const made = await dense(await json(config), path, tensor);
       layers.push(made.layer);
       width = made.outputs;
     } else if (type !== 'Dropout') throw unknown(`the module ${displayName(type, 40)}`);
@@ -217,7 +218,11 @@ function modesOf(pooling: Json): string[] {
   return old.length > 0 ? old : ['mean'];
 }
 
-async function dense(config: Json, path: string, read: ReadFile): Promise<{ layer: Layer; outputs: number }> {
+async function dense(
+  config: Json,
+  path: string,
+  tensor: RunningModel['tensor'],
+): Promise<{ layer: Layer; outputs: number }> {
   const name = String(config.activation_function ?? 'torch.nn.modules.activation.Tanh');
   const activate =
     ACTIVATIONS[name.slice(name.lastIndexOf('.') + 1)] ??
@@ -227,25 +232,14 @@ async function dense(config: Json, path: string, read: ReadFile): Promise<{ laye
     (config.module_input_name ?? 'sentence_embedding') !== 'sentence_embedding'
   )
     throw unknown(`the inputs of ${path}`);
-  const file = `${path}/model.safetensors`;
-  const bytes = await read(file);
-  if (!bytes) throw unknown(`${path} without its weights as safetensors`);
-  const begin = 8 + headerLength(bytes.subarray(0, 8), bytes.length, file);
-  const { tensors } = parseSafetensorsHeader(bytes.slice(8, begin), bytes.length, file);
-  const valuesOf = (key: string) => {
-    const stored = tensors.get(key);
-    if (!stored || !isWeightDtype(stored.dtype)) return undefined;
-    const values = new Float32Array(stored.shape.reduce((a, b) => a * b, 1));
-    decodeToF32(bytes.slice(stored.begin, stored.end), stored.dtype, values);
-    return values;
-  };
-  const weight = valuesOf('linear.weight') ?? unknown(`${path} without linear.weight`);
-  const bias = valuesOf('linear.bias');
-  const [outputs, inputs] = tensors.get('linear.weight')!.shape as [number, number];
+  const weight =
+    (await tensor(`${path}/linear.weight`)) ?? unknown(`${path} without its weights as safetensors`);
+  const bias = (await tensor(`${path}/linear.bias`))?.values;
+  const [outputs, inputs] = weight.shape as [number, number];
   const layer: Layer = (x) =>
     Float64Array.from({ length: outputs }, (_, o) => {
       let sum = bias?.[o] ?? 0;
-      for (let i = 0; i < inputs; i++) sum += weight[o * inputs + i]! * x[i]!;
+      for (let i = 0; i < inputs; i++) sum += weight.values[o * inputs + i]! * x[i]!;
       return activate(sum);
     });
   return { layer, outputs };

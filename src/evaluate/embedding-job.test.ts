@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
 import { diskFolder } from '../../e2e/disk-folder';
+import { mergeInNode } from '../../e2e/merge-in-node';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { copyOf } from '../formats/recipe';
 import { ENCODER_NAMES } from '../forward/families.test.cases';
@@ -32,6 +33,8 @@ const filesOf = (files: Record<string, unknown>) => async (path: string) => {
     ? (content as Uint8Array<ArrayBuffer>)
     : new TextEncoder().encode(JSON.stringify(content));
 };
+const tensors = new Map<string, { values: Float32Array; shape: readonly number[] }>();
+const tensorOf = async (name: string) => tensors.get(name);
 const codes = (text: string) => [...text].map((letter) => letter.charCodeAt(0));
 /** A letter is a token; one stands in front and one behind. */
 const letters = { prefix: [1], suffix: [2], encodeAll: async (texts: readonly string[]) => texts.map(codes) };
@@ -58,7 +61,7 @@ describe('pooling, dense layers, norms and prompts of sentence-transformers', ()
         'modules.json': [module('Transformer'), module('Pooling', '1_Pooling')],
         '1_Pooling/config.json': config,
       };
-      const embedder = await openEmbedder(filesOf(files), letters, 2, 512);
+      const embedder = await openEmbedder(filesOf(files), tensorOf, letters, 2, 512);
       const pooled = embedder.pooled(ROWS.length, 0);
       for (const [at, row] of ROWS.entries()) pooled.add(row, at);
       for (const [i, value] of pooled.end().entries()) expect(value).toBeCloseTo(expected[i]!, 12);
@@ -66,9 +69,9 @@ describe('pooling, dense layers, norms and prompts of sentence-transformers', ()
   });
 
   it('joins several, leaves prompts out where it says so, and goes through dense layer and norm', async () => {
-    const weight = safetensors({ 'linear.weight': ['F32', [3, 4]], 'linear.bias': ['F32', [3]] });
     const numbers = Float32Array.from({ length: 15 }, (_, i) => ((i * 7) % 5) / 4 - 0.5);
-    weight.set(new Uint8Array(numbers.buffer), weight.length - numbers.byteLength);
+    tensors.set('2_Dense/linear.weight', { values: numbers.subarray(0, 12), shape: [3, 4] });
+    tensors.set('2_Dense/linear.bias', { values: numbers.subarray(12), shape: [3] });
     const files = {
       'modules.json': [
         ...[module('Transformer', '0_Body'), module('Pooling', '1_Pooling')],
@@ -76,13 +79,12 @@ describe('pooling, dense layers, norms and prompts of sentence-transformers', ()
       ],
       '1_Pooling/config.json': { pooling_mode: ['cls', 'mean'], include_prompt: false },
       '2_Dense/config.json': { activation_function: 'torch.nn.modules.activation.Tanh' },
-      '2_Dense/model.safetensors': weight,
       '0_Body/sentence_bert_config.json': { max_seq_length: 7, do_lower_case: true },
       'config_sentence_transformers.json': {
         ...{ prompts: { query: 'q:', document: '' }, similarity_fn_name: 'dot' },
       },
     };
-    const embedder = await openEmbedder(filesOf(files), letters, 2, 512);
+    const embedder = await openEmbedder(filesOf(files), tensorOf, letters, 2, 512);
     expect(embedder.words).toBe('the first token and the mean of the tokens, 3 dimensions, normed');
     const encoded = await embedder.encode([
       { text: 'ABCDEFG', role: 'query' },
@@ -124,17 +126,34 @@ describe('pooling, dense layers, norms and prompts of sentence-transformers', ()
     ['a pickle', { 'modules.json': [module('Dense', '2')], '2/config.json': {} }, /2 without its weights/],
   ];
   it.each(odd)('%s that is not known is named', async (_, files, words) => {
-    await expect(openEmbedder(filesOf(files), letters, 2, 512)).rejects.toThrow(words);
+    await expect(openEmbedder(filesOf(files), tensorOf, letters, 2, 512)).rejects.toThrow(words);
   });
 });
 
 describe('tasks of embeddings', () => {
   const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
-  async function scored(tasks: Parameters<typeof runTasks>[0]['tasks'], more: readonly ModelFile[] = []) {
+  /** Files of a dense layer of five outputs whose weights are `value` times small whole numbers. */
+  const denseOf = (value: number) => {
+    const file = safetensors({ 'linear.weight': ['F32', [5, 128]], 'linear.bias': ['F32', [5]] });
+    const numbers = Float32Array.from({ length: 645 }, (_, i) => value * (((i * 5) % 7) - 3));
+    file.set(new Uint8Array(numbers.buffer), file.length - numbers.byteLength);
+    return memoryFolder('', {
+      'modules.json': [module('Transformer'), module('Pooling', '1_Pooling'), module('Dense', '2_Dense')],
+      '1_Pooling/config.json': { pooling_mode: 'mean' },
+      '2_Dense/config.json': { activation_function: 'torch.nn.modules.linear.Identity' },
+      '2_Dense/model.safetensors': file,
+    }).files;
+  };
+  async function scored(
+    tasks: Parameters<typeof runTasks>[0]['tasks'],
+    more: (model: string) => readonly ModelFile[] = () => [],
+  ) {
     const models = openModels(() => ({ url: 'https://hub.invalid' }));
     for (const name of ['base', 'workshop']) {
       const folder = await diskFolder(name, join(SAMPLES, name));
-      await models.add({ ...folder, files: [...folder.files, ...more] });
+      const own = more(name);
+      const kept = folder.files.filter(({ path }) => !own.some((file) => file.path === path));
+      await models.add({ ...folder, files: [...kept, ...own] });
     }
     const recipe = {
       ...{ mergeMethod: 'linear', parameters: {}, amalgam: {} },
@@ -162,7 +181,10 @@ describe('tasks of embeddings', () => {
   }).files;
 
   it('of a merge that is never written, by the modules beside it; items carry the metric', async () => {
-    const report = await scored([{ name: 'sample_similarity' }, { name: 'sample_retrieval' }], lasttoken);
+    const report = await scored(
+      [{ name: 'sample_similarity' }, { name: 'sample_retrieval' }],
+      () => lasttoken,
+    );
     for (const { tasks, embedding, tokens } of report.models) {
       expect(embedding).toBe('the last token, 128 dimensions, normed');
       expect(tokens).toBeGreaterThan(1000);
@@ -190,6 +212,38 @@ describe('tasks of embeddings', () => {
     expect(items.filter(({ refused }) => refused !== undefined).map(({ docId }) => docId)).toEqual([6]);
     // ranks 5 5 5 1 2 3 (the same text is as alike as can be) beside 5 5 5 2 2 2
     expect(metrics.spearman!.value).toBeCloseTo(13.5 / Math.sqrt(15.5 * 13.5), 9);
+  });
+
+  it('through the merged weights of a dense layer, written and unwritten', async () => {
+    const dense = (model: string) => denseOf(model === 'base' ? 1 : -3);
+    const report = await scored([{ name: 'sample_similarity' }], dense);
+    const rho = report.models.map(({ tasks: [only], embedding }) => {
+      expect(embedding).toBe('the mean of the tokens, 5 dimensions');
+      return only && 'score' in only ? only.score.metrics.spearman!.value : Number.NaN;
+    });
+    const folders = await Promise.all(
+      ['base', 'workshop'].map(async (name) => {
+        const folder = await diskFolder(name, join(SAMPLES, name));
+        return [name, { ...folder, files: [...folder.files, ...dense(name)] }] as const;
+      }),
+    );
+    const yaml =
+      'merge_method: linear\nmodels: [{model: base, parameters: {weight: 0.5}}, {model: workshop, parameters: {weight: 0.5}}]\n';
+    const { tensors, shards } = await mergeInNode(yaml, SAMPLES, Object.fromEntries(folders));
+    // -1 is the mean of 1 and -3
+    const merged = tensors.get('linear.weight')!;
+    expect([...merged.values.subarray(0, 7)]).toEqual([3, -2, 0, 2, -3, -1, 1]);
+    const written = memoryFolder('written', {
+      'model.safetensors': shards[0]!.slice(),
+      '2_Dense/model.safetensors': shards[1]!.slice(),
+    }).files;
+    const again = await scored([{ name: 'sample_similarity' }], (model) => [
+      ...dense(model).filter(({ path }) => !path.endsWith('.safetensors')),
+      ...written,
+    ]);
+    const [only] = again.models[0]!.tasks;
+    expect(only && 'score' in only ? only.score.metrics.spearman!.value : null).toBeCloseTo(rho[1]!, 6);
+    expect(rho[0]).not.toBeCloseTo(rho[1]!, 6);
   });
 
   it('do not go with tasks of what is written', async () => {

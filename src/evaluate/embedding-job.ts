@@ -72,7 +72,7 @@ export async function scoreEmbeddings(
 
 async function startEmbedding(
   { plan, config, architecture }: Entry,
-  { runner, tokenizer: opened }: RunningModel,
+  { runner, tensor, tokenizer: opened }: RunningModel,
   tasks: readonly ReadTask[],
   { models, signal }: ScoreTasksOptions,
 ): Promise<{ work: Embeddings; words: string }> {
@@ -80,7 +80,7 @@ async function startEmbedding(
   const { hidden, maxPositions } = architecture;
   const most = harnessMaxLength(config.raw, tokenizer.maxLength);
   const read = (path: string) => plannedFile(plan, models, path, signal);
-  const embedder = await openEmbedder(read, tokenizer, hidden, Math.min(most, maxPositions ?? most));
+  const embedder = await openEmbedder(read, tensor, tokenizer, hidden, Math.min(most, maxPositions ?? most));
   const asked = new Map<string, RoledText>();
   for (const { task, items } of tasks) {
     for (const { requests } of items) {

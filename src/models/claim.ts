@@ -9,7 +9,7 @@ import { type ConfigFile, FieldMissing, unsupported } from './config-reader';
 import { countedFaults } from './counted-faults';
 import { familyOf, tensorKey } from './families';
 import { resolveArchitecture, whyNotRun } from './resolution';
-import { isBuffer, splitLayer } from './tensor-role';
+import { isBuffer, moduleFolder, splitLayer } from './tensor-role';
 
 /** A tensor an architecture computes with. */
 interface ExpectedTensor {
@@ -142,7 +142,11 @@ function matchTensors(architecture: Architecture, stored: Stored): Match {
   const tiedHead = architecture.final.tied && family ? [family.head] : [];
   match.unclaimed = [...stored.keys()].filter(
     (name) =>
-      !known.has(name) && !isBuffer(name) && !tiedHead.includes(name) && !unused.has(tensorKey(name, family)),
+      !known.has(name) &&
+      !isBuffer(name) &&
+      !moduleFolder(name) &&
+      !tiedHead.includes(name) &&
+      !unused.has(tensorKey(name, family)),
   );
   return match;
 }

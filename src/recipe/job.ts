@@ -255,7 +255,7 @@ export async function runMerge(
     });
     phases.rest('finishing');
     if (beside) shards.push(await (await record.openBeside()).finish());
-    if (shardPlans.length > 1) await writeIndex(destination, shardPlans);
+    await writeIndex(destination, shardPlans);
     const hashes = await inputs.hashAll(hashing);
     await commitOutput(destination, Object.fromEntries(hashes));
     meter.flush();

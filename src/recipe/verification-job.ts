@@ -3,6 +3,7 @@ import type { OpenModels } from '../host/models';
 import { progressMeter } from '../host/progress-meter';
 import { readHeader } from '../inputs/header';
 import { inputName } from '../inputs/stored-tensor';
+import { nameInFile } from '../models/tensor-role';
 import type { Progress } from '../reports/job';
 import type {
   MergeReport,
@@ -116,7 +117,7 @@ function compareStored(
       const last = at + bytes.byteLength;
       for (const tensor of placed.filter(({ begin, end }) => begin < last && at < end)) {
         const [from, to] = [Math.max(at, tensor.begin), Math.min(last, tensor.end)];
-        const old = there.get(tensor.name);
+        const old = there.get(nameInFile(tensor.name));
         const isThere = old !== undefined && old.end - old.begin === tensor.end - tensor.begin;
         if (differing.has(tensor.name)) continue;
         const shift = isThere ? old.begin - tensor.begin : 0;

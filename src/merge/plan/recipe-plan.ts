@@ -141,7 +141,7 @@ export async function makePlan(
     problems,
   );
   await checkRows(vocabulary, rows, problems);
-  await checkModules(donor.config.checkpoint, checkpoints, problems);
+  for (const checkpoint of checkpoints) checkModules(checkpoint, problems);
   const resized =
     rows === undefined || (rows === storedRows && !vocabulary.output) ? {} : { vocabSize: rows };
   const output = { tied, slices, config: donor.config.checkpoint, files: ended, rows, ...resized };
