@@ -3,7 +3,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
+  cpSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -16,6 +18,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import type { OutputHashes } from '../../src/formats/output-hashes';
+import { safetensors } from '../../src/inputs/memory-models.test.support';
 import type { EvaluateReport } from '../../src/reports/evaluate';
 import type { MergeReport } from '../../src/reports/merge';
 import { goldenFolder } from '../goldens';
@@ -279,4 +282,32 @@ test('chat: what is typed is continued, also by other weights; served, each requ
     served.kill('SIGINT');
   }
   await once(served, 'exit');
+});
+
+test('modules behind the body of an encoder are merged into their folder, verified, and opened again', async () => {
+  for (const [name, fill] of [
+    ['base', 0],
+    ['workshop', 1],
+  ] as const) {
+    cpSync(join(samples, name), join(work, name), { recursive: true });
+    mkdirSync(join(work, name, '2_Dense'));
+    writeFileSync(join(work, name, 'modules.json'), '[]');
+    writeFileSync(join(work, name, '2_Dense/model.safetensors'), safetensors({ w: ['F32', [2]] }, fill));
+  }
+  const recipe = join(work, 'recipe.yml');
+  writeFileSync(
+    recipe,
+    'merge_method: task_arithmetic\nbase_model: base\nmodels: [{model: workshop, parameters: {weight: 1}}]\namalgam: {shard_bytes: 1000000}\n',
+  );
+  const out = join(work, 'out');
+  const merged = await amalgam(['merge', recipe, '--out', out]);
+  expect(merged.code, merged.stderr).toBe(0);
+  const { tensors } = readSafetensors(readFileSync(join(out, '2_Dense/model.safetensors')));
+  const [one] = new Float32Array(new Uint8Array(4).fill(1).buffer);
+  expect([...tensors.get('w')!.values]).toEqual([one, one]);
+  expect(readFileSync(join(out, 'model.safetensors.index.json'), 'utf8')).not.toContain('2_Dense');
+  const same = await amalgam(['verify', out]);
+  expect(same.code, same.stdout + same.stderr).toBe(0);
+  const again = await amalgam(['plan', out]);
+  expect(again.code, again.stderr).toBe(0);
 });

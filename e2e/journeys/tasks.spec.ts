@@ -1,11 +1,12 @@
 /** Accuracy on tasks whose rows are on the Hub: in the studio and by the command, and the error of a task that does not fit. */
 
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Page } from '@playwright/test';
 import { type FakeHub, startFakeHub } from '../fake-hub';
 import { cardErrors } from '../fake-hub/model-card';
+import { goldenFolder } from '../goldens';
 import { treeHashOfFile } from '../tree-hash';
 import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
 import { amalgam, expect, openSample, pointAtFakeHub, seriousIssues, show, test } from './studio';
@@ -149,4 +150,102 @@ test('the command says of a missing split before any model is read', async () =>
   expect(code).toBe(1);
   expect(stderr).toMatch(/no split “test” of “main”\.\nIt has “main: train”/);
   expect(stderr).not.toContain('running');
+});
+
+/** A sentence encoder: transformers' tiny BERT with a vocabulary of letters, and the modules that sentence-transformers writes. */
+function encoder(): Record<string, Uint8Array<ArrayBuffer> | string> {
+  const bert = (path: string) => new Uint8Array(readFileSync(join(goldenFolder('encoders'), 'bert', path)));
+  const letters = [...'abcdefghijklmnopqrstuvwxyz'];
+  const words = [
+    '[PAD]',
+    '[UNK]',
+    '[CLS]',
+    '[MASK]',
+    '[SEP]',
+    ...letters,
+    ...letters.map((one) => `##${one}`),
+  ];
+  const more = Array.from({ length: 96 - words.length }, (_, i) => `[unused${i}]`);
+  const vocab = Object.fromEntries([...words, ...more].map((word, id) => [word, id]));
+  const piece = (id: string) => ({ SpecialToken: { id, type_id: 0 } });
+  const special = (id: string) => [id, { id, ids: [vocab[id]], tokens: [id] }];
+  return {
+    'config.json': bert('config.json'),
+    'model.safetensors': bert('model.safetensors'),
+    'tokenizer.json': JSON.stringify({
+      version: '1.0',
+      added_tokens: words.slice(0, 5).map((content, id) => {
+        return {
+          id,
+          content,
+          single_word: false,
+          lstrip: false,
+          rstrip: false,
+          normalized: false,
+          special: true,
+        };
+      }),
+      normalizer: { type: 'BertNormalizer', clean_text: true, handle_chinese_chars: true, lowercase: true },
+      pre_tokenizer: { type: 'BertPreTokenizer' },
+      post_processor: {
+        type: 'TemplateProcessing',
+        single: [piece('[CLS]'), { Sequence: { id: 'A', type_id: 0 } }, piece('[SEP]')],
+        pair: [],
+        special_tokens: Object.fromEntries([special('[CLS]'), special('[SEP]')]),
+      },
+      decoder: { type: 'WordPiece', prefix: '##', cleanup: true },
+      model: {
+        type: 'WordPiece',
+        unk_token: '[UNK]',
+        max_input_chars_per_word: 100,
+        continuing_subword_prefix: '##',
+        vocab,
+      },
+    }),
+    'modules.json': JSON.stringify([
+      { idx: 0, name: '0', path: '', type: 'sentence_transformers.models.Transformer' },
+      { idx: 1, name: '1', path: '1_Pooling', type: 'sentence_transformers.models.Pooling' },
+    ]),
+    '1_Pooling/config.json': JSON.stringify({ word_embedding_dimension: 32, pooling_mode_cls_token: true }),
+  };
+}
+
+test('a sentence encoder is measured by similarity and retrieval, in the studio as by the command', async ({
+  page,
+}) => {
+  const files = encoder();
+  await hub.push({ id: 'acme/encoder', files });
+  await page.goto('/');
+  await page.getByRole('button', { name: 'Search the Hub' }).click();
+  await pointAtFakeHub(page);
+  await page.getByLabel('Search the Hub').fill('acme/encoder');
+  await page.getByRole('button', { name: 'Use as base: acme/encoder' }).first().click();
+  await expect(page.getByText('Add contributors')).toBeVisible();
+  await page.getByRole('button', { name: 'Done' }).click();
+  await show(page, 'Measure');
+  await page.getByRole('button', { name: 'task', exact: true }).click();
+  await task(page, 'Similarity of pairs').click();
+  await task(page, 'Retrieval').click();
+  await score(page);
+  const measured = page.getByRole('table', { name: /^Perplexity of every model/ });
+  await expect(measured.getByText(/±/).first()).toBeVisible();
+
+  const folder = join(work, 'encoder');
+  for (const [path, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), content);
+  }
+  const told = await amalgam([
+    'evaluate',
+    folder,
+    '--task',
+    'sample_similarity',
+    '--task',
+    'sample_retrieval',
+  ]);
+  expect(told.code, told.stderr).toBe(0);
+  expect(told.stdout).toMatch(/embeddings: the first token, 32 dimensions/);
+  const rho = /spearman +(-?\d\.\d{4})/.exec(told.stdout)![1]!;
+  // in hundredths, as accuracies are
+  await expect(measured.getByText((100 * Number(rho)).toPrecision(3)).first()).toBeVisible();
 });

@@ -11,6 +11,7 @@ import { type FileTensor, readTensors } from '../forward/golden.test.fixture';
 import { openRunner } from '../forward/runner';
 import { sourceOf } from '../forward/runner.test.cases';
 import { resolveArchitecture } from '../models/resolution';
+import { checkLastStream } from './embedded.test.cases';
 import { GREEDY, generate } from './generation';
 import {
   checkLogLikelihoods,
@@ -112,4 +113,8 @@ describe('encoders on the graphics device', () => {
   it.each(ENCODER_NAMES)('%s: logits and masked losses are those of transformers', async (name) => {
     await checkEncoder(name, read, gpu);
   });
+
+  it.each(ENCODER_NAMES)('%s: so is the last stream, with a head and without', (name) =>
+    checkLastStream(name, read, gpu),
+  );
 });

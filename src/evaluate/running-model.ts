@@ -6,7 +6,8 @@ import { type GuardedTokenizer, guardedTokenizer, renderGuarded } from '../forei
 import { checkVocabulary, tokenizerConfig } from '../foreign/tokenizer';
 import { type ChatTemplate, chatTemplateOf } from '../formats/chat-template';
 import type { Message } from '../formats/conversations';
-import { DTYPE_BITS, isWeightDtype } from '../formats/dtype';
+import { DTYPE_BITS, isWeightDtype, weightBytes } from '../formats/dtype';
+import { decodeToF32 } from '../formats/half';
 import { type ModelConfig, parseModelConfig } from '../formats/model-config';
 import { counted } from '../formats/quantity';
 import { MAX_JSON_LENGTH } from '../formats/strict-json';
@@ -44,6 +45,8 @@ export interface RunningModel {
    * @throws what merging throws
    */
   become?(ready: Pick<ModelToOpen, 'plan' | 'prepared'>, signal?: AbortSignal): Promise<void>;
+  /** The values of a tensor, merged where it is of a merge, and its shape; undefined where there is none. */
+  tensor(name: string): Promise<{ values: Float32Array; shape: readonly number[] } | undefined>;
   /** Gives back the device memory that merging takes, until the next layer is read. */
   rest(): void;
   close(): void;
@@ -155,6 +158,15 @@ export async function openModelOn(
       ...(live && {
         become: async (ready, stop) => runner.renew(await live.become(ready.plan, ready.prepared), stop),
       }),
+      async tensor(name) {
+        const stored = weights.tensors.get(name);
+        if (!stored) return undefined;
+        const { dtype, shape } = stored;
+        const values = new Float32Array(shape.reduce((a, b) => a * b, 1));
+        const bytes = await weights.read(name, 0, values.length * weightBytes(dtype), signal);
+        decodeToF32(bytes, dtype, values);
+        return { values, shape };
+      },
       rest: () => weights.rest(),
       close() {
         runner.close();
@@ -276,9 +288,20 @@ async function smallText(
   path: string,
   signal: AbortSignal,
 ): Promise<string | undefined> {
+  const bytes = await plannedFile(plan, models, path, signal);
+  return bytes && new TextDecoder().decode(bytes);
+}
+
+/** A small file of the plan, or undefined where the plan has none. @throws AmalgamError `LimitExceeded` */
+export async function plannedFile(
+  plan: Plan,
+  models: OpenModels,
+  path: string,
+  signal: AbortSignal,
+): Promise<Uint8Array<ArrayBuffer> | undefined> {
   const content = plan.extras.find((e) => e.path === path)?.content;
   if (content === undefined) return undefined;
-  if ('text' in content) return content.text;
+  if ('text' in content) return new TextEncoder().encode(content.text);
   const { folder, file } = models.file(content.folder, content.file);
   if (file.byteLength > 2 * MAX_JSON_LENGTH) {
     throw new AmalgamError(
@@ -289,7 +312,7 @@ async function smallText(
   }
   const source = await openCached(folder, file, { signal });
   try {
-    return new TextDecoder().decode(await source.read(0, source.byteLength, signal));
+    return await source.read(0, source.byteLength, signal);
   } finally {
     source.close();
   }

@@ -11,6 +11,7 @@ import { type Inputs, missingBytes, openInputs } from '../host/weight-inputs';
 import { inputName } from '../inputs/stored-tensor';
 import type { Plan } from '../merge/plan/plan';
 import type { Prepared } from '../merge/tensor/prepared';
+import type { Architecture } from '../models/architecture';
 import { resolveArchitecture } from '../models/resolution';
 import type { BackendChoice } from '../reports/backend';
 import type { EvaluateManyReport, KeptWeights, RunningProgress, RunTarget } from '../reports/evaluate';
@@ -58,6 +59,8 @@ interface SideBySideWork<W extends GroupedPasses> {
   engine: BackendChoice;
   /** Models that fill in masked tokens are among what can be run. */
   masked?: boolean;
+  /** What is run of a model: default all of it. */
+  architecture?(whole: Architecture): Architecture;
   /** How weights are kept: at 8 bits by one engine, whose threads share them; else as they are stored. */
   weights?: KeptWeights;
   /** Tokens that each model runs, at most. */
@@ -90,7 +93,8 @@ export async function runSideBySide<W extends GroupedPasses>(
     try {
       const { plan, exact, prepared } = await options.plan(target);
       const config = await plannedConfig(plan, options.models, options.signal);
-      const architecture = resolveArchitecture(config, { masked: work.masked === true });
+      const whole = resolveArchitecture(config, { masked: work.masked === true });
+      const architecture = work.architecture?.(whole) ?? whole;
       const entry = { index, plan, exact, config, architecture, ...(prepared ? { prepared } : {}) };
       entries.push(entry);
       work.planned?.(entry);

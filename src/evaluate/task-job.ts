@@ -1,43 +1,27 @@
 /** Tasks scored on several models and merges side by side, as lm-evaluation-harness scores them. */
 
-import { type Datasets, requireColumns } from '../dataset/job';
-import { parseRows } from '../dataset/json-lines';
 import { AmalgamError, errorReport } from '../errors';
 import type { GuardedTokenizer } from '../foreign/foreign-text';
-import type { Row } from '../foreign/parquet';
 import { counted } from '../formats/quantity';
 import type { RunningProgress } from '../reports/evaluate';
-import { defaultsOf, isInRange } from '../reports/option';
+import { isInRange } from '../reports/option';
 import type {
   ScoredModel,
   ScoreTasksReport,
   ScoreTasksRequest,
-  TaskInfo,
   TaskItem,
   TasksProgress,
 } from '../reports/tasks';
 import { aggregate, scoreItem } from '../tasks/metrics';
 import { taskOptions } from '../tasks/options';
 import { openTask } from '../tasks/shipped';
-import type { Task } from '../tasks/task';
-import { buildItems, type Item } from '../tasks/task-items';
+import type { Item } from '../tasks/task-items';
 import { encodePairs, harnessMaxLength, type PairIds } from './encoded-pairs';
 import type { GroupedPasses } from './grouped-passes';
 import { startScoring } from './log-likelihood';
 import type { RunningModel } from './running-model';
-import { type Entry, runSideBySide, type SideBySideOptions, tokenizerKey } from './side-by-side';
-
-interface ScoreTasksOptions extends SideBySideOptions {
-  rows: Datasets['rows'];
-  onProgress(progress: TasksProgress): void;
-}
-
-/** A task with its items. */
-interface ReadTask {
-  task: Task;
-  info: TaskInfo;
-  items: Item[];
-}
+import { type Entry, runSideBySide, tokenizerKey } from './side-by-side';
+import { isOfEmbeddings, mostTokens, type ReadTask, readTask, type ScoreTasksOptions } from './task-rows';
 
 /** An item of one of the tasks, encoded: its pairs, or why they cannot be scored. */
 interface Encoded {
@@ -60,6 +44,8 @@ export async function runTasks(
   checkRequest(request);
   const tasks: ReadTask[] = [];
   for (const source of request.tasks) tasks.push(await readTask(openTask(source), request, options));
+  const embedding = tasks.filter(({ task }) => isOfEmbeddings(task));
+  if (embedding.length > 0 && embedding.length < tasks.length) throw mixed(embedding[0]!.task.name);
   const info = tasks.map((read) => read.info);
   const { targets } = request;
   const models = targets.map((): ScoredModel => ({ tasks: [], tokens: 0, seconds: 0, engine: null }));
@@ -71,6 +57,8 @@ export async function runTasks(
     fresh = [];
   };
   options.onProgress({ phase: 'preparing', done: 0, total: 0, rate: 0, secondsLeft: null, info });
+  if (embedding.length === tasks.length)
+    return (await import('./embedding-job')).scoreEmbeddings(request, tasks, options);
 
   const begin = async (entry: Entry, model: RunningModel): Promise<GroupedPasses> => {
     const { index, config, architecture } = entry;
@@ -127,6 +115,13 @@ export async function runTasks(
   return { tasks: info, models, seconds, bytesRead, peakBytes };
 }
 
+const mixed = (name: string) =>
+  new AmalgamError(
+    'Usage',
+    `${name} is of embeddings, and other tasks are of what is written.`,
+    'Choose the ones or the others.',
+  );
+
 function checkRequest({ targets, tasks, limit, fewshot }: ScoreTasksRequest): void {
   const refuse = (message: string, hint: string) => {
     throw new AmalgamError('Usage', message, hint);
@@ -140,54 +135,6 @@ function checkRequest({ targets, tasks, limit, fewshot }: ScoreTasksRequest): vo
   if (fewshot !== null && !isInRange(taskOptions.fewshot, fewshot)) {
     refuse(`${counted(fewshot, 'example')} cannot be given.`, 'Choose a whole number from 0.');
   }
-}
-
-/** Rows of a task's splits, and its items. */
-async function readTask(
-  task: Task,
-  request: ScoreTasksRequest,
-  { rows, signal, onProgress }: ScoreTasksOptions,
-): Promise<ReadTask> {
-  const { limit, sampleSeed, fewshotSeed } = { ...defaultsOf(taskOptions), ...request };
-  const { name, version, outputType, metrics, data, columns } = task;
-  const fewshot = request.fewshot ?? 0;
-  const split = (task.test ?? task.validation)!;
-  const exampleSplit = task.fewshotSplit ?? task.training ?? task.validation ?? split;
-  let dataset: string | null = null;
-  const read = async (part: string): Promise<Row[]> => {
-    if ('lines' in data) return ownRows(data.name, data.lines, columns);
-    const found = await rows({ ...data, split: part, columns }, signal, onProgress);
-    dataset = found.ref;
-    return found.rows;
-  };
-  const own = await read(split);
-  const examples = fewshot === 0 ? [] : exampleSplit === split ? own : await read(exampleSplit);
-  const source = {
-    rows: own,
-    examples,
-    name: 'lines' in data ? data.name : `the split “${split}” of ${dataset}`,
-  };
-  const items = buildItems(task, source, { limit, sampleSeed: sampleSeed ?? null, fewshot, fewshotSeed });
-  return {
-    task,
-    items,
-    info: {
-      ...{ task: name, version, outputType, dataset, metrics, fewshot },
-      subset: 'dataset' in data ? data.subset : null,
-      split: 'dataset' in data ? split : null,
-      original: own.length,
-      effective: items.length,
-      sampleSeed: items.length < own.length ? (sampleSeed ?? null) : null,
-    },
-  };
-}
-
-/** Rows of a text, the first of which marks it as a task's. */
-async function ownRows(name: string, lines: string, columns: readonly string[]): Promise<Row[]> {
-  const rows: Row[] = [];
-  for await (const row of parseRows([lines], name)) rows.push(row);
-  if (rows[0]) requireColumns(name, columns, Object.keys(rows[0]));
-  return rows;
 }
 
 async function encodeItems(
@@ -211,14 +158,4 @@ async function encodeItems(
 
 function refusedItem({ docId, target }: Item, refused: string): TaskItem {
   return { docId, target, loglikelihoods: [], isGreedy: [], values: {}, refused };
-}
-
-/** A character is one token at most. */
-function mostTokens(tasks: readonly ReadTask[]): number {
-  const length = ({ requests }: Item): number => {
-    const contexts = new Set(requests.map(({ context }) => context));
-    const all = [...contexts, ...requests.map(({ continuation }) => continuation)];
-    return all.reduce((sum, text) => sum + text.length, 0);
-  };
-  return tasks.reduce((sum, { items }) => items.reduce((own, item) => own + length(item), sum), 0);
 }

@@ -82,11 +82,16 @@ export async function openCheckpoint(
   const index =
     indexFile &&
     parseShardIndex(await readSmallText(indexFile, path, MAX_INDEX_BYTES, signal), `${path}/${SHARD_INDEX}`);
-  const weightFiles = index ? indexedFiles(folder, path, index) : [singleFile(folder, path)];
-  requireAllShards(weightFiles, path);
-  const tensors = await readTensors(weightFiles, path, signal);
-  if (index) compareIndex(path, index, tensors);
-  refuseLoraFactors(path, tensors);
+  const bodyFiles = index ? indexedFiles(folder, path, index) : [singleFile(folder, path)];
+  requireAllShards(bodyFiles, path);
+  const body = await readTensors(bodyFiles, path, signal);
+  if (index) compareIndex(path, index, body);
+  refuseLoraFactors(path, body);
+  const moduleFiles = findFile(folder, 'modules.json')
+    ? folder.files.filter((file) => MODULE_WEIGHTS.test(file.path))
+    : [];
+  const weightFiles = [...bodyFiles, ...moduleFiles];
+  const tensors = new Map([...body, ...(await moduleTensors(moduleFiles, path, signal))]);
 
   const read = ({ file, begin, end }: TensorRef) => findFile(folder, file)!.open().read(begin, end, signal);
   const isPlain = [...tensors.values()].every(({ dtype }) => isWeightDtype(dtype));
@@ -94,7 +99,7 @@ export async function openCheckpoint(
   const { dequantize } = isPlain ? {} : await import('./quantized/formats');
   const dequantized = await dequantize?.(tensors, config, read);
   const family = familyOf(config?.modelType);
-  const differ = await endsDiffer(folder, config, family, tensors, signal);
+  const differ = await endsDiffer(folder, config, family, body, signal);
   return {
     kind: 'checkpoint',
     path,
@@ -105,8 +110,28 @@ export async function openCheckpoint(
     weightFiles,
     dequantized: dequantized ?? { tensors, formats: new Set(), unscaled: [] },
     ...(differ ? { endsDiffer: true } : {}),
-    ...(index && isTwice(folder, weightFiles) ? { storedTwice: true } : {}),
+    ...(index && isTwice(folder, bodyFiles) ? { storedTwice: true } : {}),
   };
+}
+
+/** Weights of modules behind the body of a sentence encoder, such as `2_Dense`. */
+const MODULE_WEIGHTS = /^[^/]+\/model\.safetensors$/;
+
+/** Their tensors, each named with its folder in front. */
+async function moduleTensors(
+  files: readonly ModelFile[],
+  path: string,
+  signal?: AbortSignal,
+): Promise<(readonly [string, TensorRef])[]> {
+  const all = await Promise.all(
+    files.map(async (file) => {
+      const [folder] = file.path.split('/');
+      return [...(await readTensors([file], path, signal))].map(
+        ([name, ref]) => [`${folder}/${name}`, ref] as const,
+      );
+    }),
+  );
+  return all.flat();
 }
 
 function isTwice(folder: ModelFolder, taken: readonly ModelFile[]): boolean {

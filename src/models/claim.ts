@@ -9,7 +9,7 @@ import { type ConfigFile, FieldMissing, unsupported } from './config-reader';
 import { countedFaults } from './counted-faults';
 import { familyOf, tensorKey } from './families';
 import { resolveArchitecture, whyNotRun } from './resolution';
-import { isBuffer, splitLayer } from './tensor-role';
+import { isBuffer, moduleFolder, splitLayer } from './tensor-role';
 
 /** A tensor an architecture computes with. */
 interface ExpectedTensor {
@@ -142,7 +142,11 @@ function matchTensors(architecture: Architecture, stored: Stored): Match {
   const tiedHead = architecture.final.tied && family ? [family.head] : [];
   match.unclaimed = [...stored.keys()].filter(
     (name) =>
-      !known.has(name) && !isBuffer(name) && !tiedHead.includes(name) && !unused.has(tensorKey(name, family)),
+      !known.has(name) &&
+      !isBuffer(name) &&
+      !moduleFolder(name) &&
+      !tiedHead.includes(name) &&
+      !unused.has(tensorKey(name, family)),
   );
   return match;
 }
@@ -167,7 +171,7 @@ export function claimTensors(architecture: Architecture, stored: Stored): Map<st
   const lost = missing.find(({ name }) => !heads.has(name)) ?? missing[0];
   if (lost && heads.has(lost.name)) {
     throw unsupported(
-      `The model has no head that fills in masked words (${lost.name}): it was saved without, as sentence encoders and classifiers are. Measure it by its task.`,
+      `The model has no head that fills in masked words (${lost.name}): it was saved without, as sentence encoders and classifiers are. Measure a sentence encoder by similarity and retrieval.`,
     );
   }
   if (lost) {

@@ -94,8 +94,19 @@ export function isBuffer(name: string): boolean {
   return BUFFERS.some((pattern) => pattern.test(name));
 }
 
+/** Of a tensor of a module behind the body (`2_Dense/linear.weight`) the folder that it lies in, with its slash. */
+export function moduleFolder(name: string): string | undefined {
+  return /^[^/]+\//.exec(name)?.[0];
+}
+
+/** What a tensor is called in its file. */
+export function nameInFile(name: string): string {
+  return name.slice(moduleFolder(name)?.length ?? 0);
+}
+
 /** The place of a tensor, by its name alone. */
 export function tensorPlace(name: string): Place {
+  if (moduleFolder(name)) return 'after';
   if (splitLayer(name)) return 'layer';
   return AFTER.some((pattern) => pattern.test(name)) ? 'after' : 'before';
 }
@@ -132,7 +143,7 @@ interface OrderKey {
 function orderKey(name: string): OrderKey {
   const layer = splitLayer(name);
   return {
-    place: PLACES.indexOf(tensorPlace(name)),
+    place: moduleFolder(name) ? PLACES.length : PLACES.indexOf(tensorPlace(name)),
     stack: layer?.stack ?? '',
     layer: layer?.index ?? 0,
     isHead: layer === null && tensorRole(name, []).kind === 'head',

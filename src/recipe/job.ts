@@ -278,7 +278,7 @@ export async function runMerge(
     });
     phases.rest('finishing');
     if (beside) shards.push(await (await record.openBeside()).finish());
-    if (shardPlans.length > 1 && !plan.places) await writeIndex(destination, shardPlans);
+    if (!plan.places) await writeIndex(destination, shardPlans);
     if (request.part && part) {
       await inputs.hashRest(hashing, part.hashes);
       const record = await partRecord(request.part, `${kind} ${adapter}`, own, inputs);

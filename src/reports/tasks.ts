@@ -3,7 +3,7 @@ import type { ErrorReport } from '../errors';
 import type { BackendChoice, BackendKind } from './backend';
 import type { RunningProgress, RunTarget } from './evaluate';
 
-/** A task that ships, by its name; or one's own: a .jsonl of question, choices and answer. */
+/** A task that ships, by its name; or one's own: see `ownTask`. */
 export type TaskSource = { name: string } | { file: { name: string; text: string } };
 
 /** A task that ships. */
@@ -15,6 +15,8 @@ export interface ShippedTask {
   dataset: string | null;
   metrics: string[];
   subsets: string[];
+  /** Of models that make embeddings of texts. */
+  embeds?: true;
 }
 
 export interface ScoreTasksRequest {
@@ -31,11 +33,14 @@ export interface ScoreTasksRequest {
   engine: BackendChoice;
 }
 
+/** What is asked of a model; the last two of the embeddings it makes. */
+export type OutputType = 'multiple_choice' | 'loglikelihood' | 'similarity' | 'retrieval';
+
 /** Description of a task, known once its rows are read. */
 export interface TaskInfo {
   task: string;
   version: number | null;
-  outputType: 'multiple_choice' | 'loglikelihood';
+  outputType: OutputType;
   /** `owner/name@commit`, null for rows of one's own; the split that is scored. */
   dataset: string | null;
   /** The `dataset_name` of the task, where its dataset has several. */
@@ -84,6 +89,8 @@ export interface ScoredModel {
   tokens: number;
   seconds: number;
   engine: BackendKind | null;
+  /** How its embeddings are made, in words. */
+  embedding?: string;
 }
 
 export interface ScoreTasksReport {

@@ -106,6 +106,7 @@ describe('opening a model', () => {
     expect(model.origin).toMatchObject({ kind: 'hub', repo: 'amalgam/base', revision: 'main' });
     expect(model.origin.commit).toMatch(/^[0-9a-f]{40}$/);
     expect(model.files).toHaveLength(6);
+    expect((await openHubModel(hub(), 'amalgam/gated')).facts).toEqual({ license: 'mit', gated: true });
     for (const file of model.files) {
       const bytes = await readFile(`${samples}/base/${file.path}`);
       expect(file.byteLength).toBe(bytes.length);

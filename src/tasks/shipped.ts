@@ -4,13 +4,18 @@ import type { Row } from '../foreign/parquet';
 import { displayName } from '../formats/names';
 import type { ShippedTask, TaskSource } from '../reports/tasks';
 import { capitalize, lstrip, strip } from './python';
+import sampleRetrieval from './sample_retrieval.jsonl?raw';
+import sampleSimilarity from './sample_similarity.tsv?raw';
 import sampleTrades from './sample_trades.jsonl?raw';
 import {
   choiceQuestion,
   numberOf,
   ownTask,
+  pairLines,
   RowFault,
   recordOf,
+  retrieval,
+  similarity,
   type Task,
   taskInvalid,
   textOf,
@@ -95,6 +100,8 @@ const truthful = (title: string, column: string, areLabeled: boolean): Shipped =
   },
 });
 
+const embedded = { ...multipleChoice, test: 'test', fewshotSplit: 'test' };
+
 /** In the order in which they are offered. */
 const SHIPPED: Record<string, Shipped> = {
   /** Written for this project: what the sample family's specialists were taught of cooking, sailing and repairs. */
@@ -103,6 +110,16 @@ const SHIPPED: Record<string, Shipped> = {
     data: { name: 'sample_trades.jsonl', lines: sampleTrades },
     columns: ['context', 'choices', 'answer'],
     ask: (row) => choiceQuestion(textOf(row, 'context'), textsOf(row, 'choices'), numberOf(row, 'answer')),
+  },
+  /** Written for this project: 48 pairs of sentences, with our own judgment of how alike they are. */
+  sample_similarity: {
+    ...{ ...embedded, ...similarity, title: 'Similarity of pairs' },
+    data: { name: 'sample_similarity.jsonl', lines: pairLines(sampleSimilarity) },
+  },
+  /** And 24 questions, each of which one of 46 sentences answers. */
+  sample_retrieval: {
+    ...{ ...embedded, ...retrieval, title: 'Retrieval' },
+    data: { name: 'sample_retrieval.jsonl', lines: sampleRetrieval },
   },
   hellaswag: {
     ...{ ...multipleChoice, ...TRAIN, title: 'HellaSwag' },
@@ -209,9 +226,10 @@ const SHIPPED: Record<string, Shipped> = {
 
 /** Every task that ships, in the order in which they are offered. */
 export function shippedTasks(): ShippedTask[] {
-  return Object.entries(SHIPPED).map(([name, { title, data, metrics, subsets = [] }]) => {
+  return Object.entries(SHIPPED).map(([name, { title, data, metrics, outputType, subsets = [] }]) => {
     const dataset = 'dataset' in data ? data.dataset : null;
-    return { name, title, dataset, metrics, subsets };
+    const embeds = outputType === 'similarity' || outputType === 'retrieval';
+    return { name, title, dataset, metrics, subsets, ...(embeds && { embeds }) };
   });
 }
 
@@ -223,10 +241,11 @@ export function openTask(source: TaskSource): Task {
   if ('name' in source) return openShipped(source.name);
   const { name, text } = source.file;
   if (/\.(jsonl|ndjson|json)$/i.test(name)) return ownTask(name, text);
+  if (/\.tsv$/i.test(name)) return ownTask(name, pairLines(text));
   throw taskInvalid(
     name,
     'it is no file of rows',
-    'Give a .jsonl: one object with question, choices and answer a line.',
+    'Give a .jsonl: one object with question, choices and answer a line; or a .tsv of two sentences and how alike they are.',
   );
 }
 

@@ -4,11 +4,12 @@ import { AmalgamError } from '../errors';
 import type { Row, RowValue } from '../foreign/parquet';
 import { displayName } from '../formats/names';
 import { counted } from '../formats/quantity';
+import type { OutputType } from '../reports/tasks';
 
 export interface Task {
   name: string;
   version: number | null;
-  outputType: 'multiple_choice' | 'loglikelihood';
+  outputType: OutputType;
   /** On the Hub, or the text of a file of rows, one JSON object a line. */
   data: { dataset: string; subset: string | null } | { name: string; lines: string };
   training: string | null;
@@ -33,7 +34,7 @@ export interface Question {
   choices: string[];
   /** The right choice; null where there is none. */
   target: number | null;
-  /** mc2: which choices are true. */
+  /** mc2: which choices are true; of two texts how alike they are; of the texts behind a question which answer it. */
   labels?: number[];
 }
 
@@ -85,14 +86,22 @@ export function numberOf(row: Row, column: string): number {
 
 /**
  * Rows of one's own: a question, choices, and the answer by its number from 0, its text, or true or false where those are
- * the choices.
+ * the choices; or of embeddings, by the names of their columns.
  */
 export function ownTask(fileName: string, lines: string): Task {
-  return {
-    ...{ name: fileName.replace(/\.\w+$/, ''), version: null, outputType: 'multiple_choice' },
+  const task = {
+    ...{ name: fileName.replace(/\.\w+$/, ''), version: null },
     data: { name: fileName, lines },
-    ...{ training: null, validation: null, test: 'test', fewshotSplit: 'test', sampler: 'default' },
-    ...{ description: '', metrics: ['acc', 'acc_norm'], columns: ['question', 'choices', 'answer'] },
+    ...{ training: null, validation: null, test: 'test', fewshotSplit: 'test', sampler: 'default' as const },
+    description: '',
+  };
+  const [first = ''] = lines.split('\n', 1);
+  if (/"sentence2"\s*:/.test(first)) return { ...task, ...similarity };
+  if (/"positive"\s*:/.test(first)) return { ...task, ...retrieval };
+  return {
+    ...task,
+    ...{ outputType: 'multiple_choice', metrics: ['acc', 'acc_norm'] },
+    columns: ['question', 'choices', 'answer'],
     ask(row) {
       const choices = textsOf(row, 'choices');
       const context = `Question: ${textOf(row, 'question')}\nAnswer:`;
@@ -113,4 +122,51 @@ function ownAnswer(answer: RowValue | undefined, choices: readonly string[]): nu
 /** The error for a task that cannot be used. */
 export function taskInvalid(name: string, why: string, hint: string): AmalgamError {
   return new AmalgamError('TaskInvalid', `The task ${displayName(name)} cannot be used: ${why}.`, hint);
+}
+
+// Tasks of embeddings: their questions are texts alone.
+
+const texts = (contexts: string[], labels: number[]): Question => ({
+  ...{ contexts, labels, choices: [], target: null },
+  continuations: contexts.map(() => ''),
+});
+
+/** Two texts, and how alike they are by somebody's judgment, on any scale. */
+export const similarity = {
+  outputType: 'similarity',
+  metrics: ['spearman'],
+  columns: ['sentence1', 'sentence2', 'score'],
+  ask({ score, ...row }) {
+    const value = typeof score === 'string' && score.trim() !== '' ? Number(score) : score;
+    if (typeof value !== 'number' || !Number.isFinite(value)) throw new RowFault('its “score” is no number');
+    return texts([textOf(row, 'sentence1'), textOf(row, 'sentence2')], [value]);
+  },
+} as const satisfies Partial<Task> as Pick<Task, 'outputType' | 'metrics' | 'columns' | 'ask'>;
+
+/** A question, texts that answer it, and some that do not; it is asked among those of all rows. */
+export const retrieval = {
+  outputType: 'retrieval',
+  metrics: ['ndcg_at_10'],
+  columns: ['query', 'positive'],
+  ask(row) {
+    const list = (column: string) => (typeof row[column] === 'string' ? [row[column]] : textsOf(row, column));
+    const [right, wrong] = [list('positive'), row.negative === undefined ? [] : list('negative')];
+    return texts([textOf(row, 'query'), ...right, ...wrong], [...right.map(() => 1), ...wrong.map(() => 0)]);
+  },
+} as const satisfies Partial<Task> as Pick<Task, 'outputType' | 'metrics' | 'columns' | 'ask'>;
+
+/** A table of two texts and a score a line, parted by tabs, as JSON lines; a first line without a number names its columns. */
+export function pairLines(table: string): string {
+  const rows = table
+    .split(/\r?\n/)
+    .filter((line) => line.trim() !== '')
+    .map((line) => line.split('\t'));
+  const headed = Number.isNaN(Number(rows[0]?.at(-1)?.trim() || Number.NaN));
+  return rows
+    .slice(headed ? 1 : 0)
+    .map((cells) => {
+      const [sentence1 = '', sentence2 = '', score = ''] = cells.slice(-3);
+      return JSON.stringify({ sentence1, sentence2, score });
+    })
+    .join('\n');
 }

@@ -10,6 +10,12 @@ export interface FilePlan {
   byteLength: number;
 }
 
+/** Those files that an index names where they are several: of the body, not of the modules behind it. */
+export function indexedFiles<T extends { file: string }>(files: readonly T[]): T[] {
+  const body = files.filter(({ file }) => !file.includes('/'));
+  return body.length > 1 ? body : [];
+}
+
 /** One safetensors file that will be written. */
 export interface ShardPlan extends FilePlan {
   /** Tensors in file order. */

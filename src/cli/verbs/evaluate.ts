@@ -45,7 +45,7 @@ export const evaluateVerb = defineVerb({
   subjects: ['model'],
   several: true,
   about:
-    "Perplexity of a model on a text, on an array of token ids, or on a text, jsonl or parquet file of a dataset on the Hub, of which the first rows or characters are taken; conversations are read by the model's chat template. Or accuracy on tasks as lm-evaluation-harness scores them: NAME is hellaswag, arc_easy, arc_challenge, piqa, winogrande, boolq, openbookqa, lambada_openai, mmlu_<subset>, truthfulqa_mc1, truthfulqa_mc2, sample_trades, or a .jsonl of your own with question, choices and answer. --limit takes the first items, or some drawn by --sample-seed. --card puts the first model's results into the front matter of its model card (model-index). Several models and recipes are measured side by side, and compared with the first (paired test).",
+    "Perplexity of a model on a text, on an array of token ids, or on a text, jsonl or parquet file of a dataset on the Hub, of which the first rows or characters are taken; conversations are read by the model's chat template. Or accuracy on tasks as lm-evaluation-harness scores them: NAME is hellaswag, arc_easy, arc_challenge, piqa, winogrande, boolq, openbookqa, lambada_openai, mmlu_<subset>, truthfulqa_mc1, truthfulqa_mc2, sample_trades, or a .jsonl of your own with question, choices and answer. Of embeddings: sample_similarity, sample_retrieval, a .tsv of two sentences and how alike they are (Spearman), or a .jsonl of query, positive and negative (nDCG@10). --limit takes the first items, or some drawn by --sample-seed. --card puts the first model's results into the front matter of its model card (model-index). Several models and recipes are measured side by side, and compared with the first (paired test).",
   options,
   belongs: {
     dataset: ['rows', 'characters'],
@@ -220,8 +220,8 @@ function scoresText(report: ScoreTasksReport, names: readonly string[]): string 
     }),
   );
   const times = report.models.map(
-    ({ tokens, seconds }, m) =>
-      `${names[m]}: ${counted(tokens, 'token')} in ${seconds.toFixed(1)} s${seconds > 0 ? `, ${Math.round(tokens / seconds)} tokens/s` : ''}`,
+    ({ tokens, seconds, embedding }, m) =>
+      `${names[m]}: ${counted(tokens, 'token')} in ${seconds.toFixed(1)} s${seconds > 0 ? `, ${Math.round(tokens / seconds)} tokens/s` : ''}${embedding === undefined ? '' : `; embeddings: ${embedding}`}`,
   );
   const tests = comparisons(report).map(
     ({ task, metric, a, b, difference, stderr, items, verdict: found }) => {

@@ -7,6 +7,7 @@ import type { GgufPlan } from '../../gguf/gguf-plan';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { readSmallText } from '../../inputs/header';
 import type { Problems } from '../../inputs/problems';
+import { moduleFolder } from '../../models/tensor-role';
 import type { ModelFile } from '../../sources/model-folder';
 import { methodById } from '../methods';
 import { imatrixChoice } from './importance-kind';
@@ -44,6 +45,9 @@ export function planOutputGguf(
   problems: Problems,
 ): Promise<GgufPlan | undefined> {
   return plannedGguf(recipe, problems, async (type) => {
+    const module = tensors.map(({ name }) => moduleFolder(name)).find((folder) => folder !== undefined);
+    if (module !== undefined)
+      throw wrong(`A GGUF file has no place for ${module}, a module behind the body.`, 'Write safetensors.');
     const config = await textOf('config.json');
     if (config === undefined)
       throw wrong('A GGUF file needs a config.json.', 'Write safetensors, or add one.');

@@ -5,7 +5,6 @@ import { counted } from '../../formats/quantity';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { nameSome, type Problems } from '../../inputs/problems';
 import { findFile, type ModelFile, type ModelFolder } from '../../sources/model-folder';
-import { sameFile } from '../vocabulary/vocabulary';
 import type { Plan } from './plan';
 
 const looked = new WeakMap<ModelFile, Promise<string | undefined>>();
@@ -39,37 +38,20 @@ export async function checkCopied(
 /** What to do about a file with a `fileFault`. */
 export const DAMAGED = 'Get the file again (git lfs pull in a clone), or take it out of the folder.';
 
-/** Weights in folders of their own: modules of a sentence encoder behind its body, such as `2_Dense`. */
-const MODULE_WEIGHTS = /^[^/]+\/(?:model\.safetensors|pytorch_model\.bin)$/;
+/** Weights of modules behind the body of a sentence encoder, such as `2_Dense`, as a pickle. */
+const MODULE_PICKLE = /^([^/]+)\/pytorch_model\.bin$/;
 
-/**
- * Refuses what would go out with the weights of one model alone: modules behind the body of a sentence encoder are copied, and
- * not merged, so that all models must have the same.
- */
-export async function checkModules(
-  config: Checkpoint,
-  models: readonly Checkpoint[],
-  problems: Problems,
-): Promise<void> {
-  if (!findFile(config.folder, 'modules.json')) return;
-  for (const file of config.folder.files.filter(({ path }) => MODULE_WEIGHTS.test(path))) {
-    const [module] = file.path.split('/');
-    const refuse = (message: string, remedy: string) => problems.error('ModuleWeights', message, remedy);
-    if (file.path.endsWith('.bin')) {
-      if (findFile(config.folder, `${module}/model.safetensors`)) continue;
-      refuse(
-        `${config.path} has the weights of its module ${module} as a pickle only: ${file.path}.`,
-        'Save the model again with sentence-transformers, which writes safetensors.',
-      );
-      continue;
-    }
-    for (const { path, folder } of models) {
-      if (folder === config.folder || (await sameFile(file, findFile(folder, file.path)))) continue;
-      refuse(
-        `The module ${module} of ${config.path} has weights that ${path} does not have, and modules behind the body are not merged.`,
-        `Merge models with the same ${module}, or take ${module} out of modules.json and of its folder to merge the bodies alone.`,
-      );
-    }
+/** Refuses modules behind the body of a sentence encoder that cannot be read, and so not merged. */
+export function checkModules({ path, folder }: Checkpoint, problems: Problems): void {
+  if (!findFile(folder, 'modules.json')) return;
+  for (const file of folder.files) {
+    const [, module] = MODULE_PICKLE.exec(file.path) ?? [];
+    if (module === undefined || findFile(folder, `${module}/model.safetensors`)) continue;
+    problems.error(
+      'ModuleWeights',
+      `${path} has the weights of its module ${module} as a pickle only: ${file.path}.`,
+      'Save the model again with sentence-transformers, which writes safetensors.',
+    );
   }
 }
 

@@ -2,6 +2,7 @@ import { ggufName } from '../../formats/gguf-type';
 import { HASHES_FILE } from '../../formats/output-hashes';
 import { SHARD_INDEX } from '../../formats/shard-index';
 import type { PlanReport, PlanTensor } from '../../reports/plan';
+import { indexedFiles } from '../../write/shard-plan';
 import { exportWarnings } from '../method-export';
 import { methodById } from '../methods';
 import { writtenExtras } from './gguf-plan';
@@ -27,7 +28,7 @@ export function planReport(plan: Plan): PlanReport {
       ...(plan.gguf ? [ggufName(plan.recipe.name, plan.gguf.type)] : []),
       ...writtenExtras(plan).map((extra) => extra.path),
       HASHES_FILE,
-      ...(shardFiles.length > 1 && !plan.places ? [SHARD_INDEX] : []),
+      ...(!plan.places && indexedFiles(plan.shards).length > 0 ? [SHARD_INDEX] : []),
     ],
     layers,
     ...(plan.vocabulary ? { vocabulary: plan.vocabulary } : {}),

@@ -2,7 +2,7 @@ import { AmalgamError } from '../../errors';
 import { buildShardIndex, SHARD_INDEX } from '../../formats/shard-index';
 import { bufferSource } from '../../sources/buffer-source';
 import type { ModelFile, ModelFolder } from '../../sources/model-folder';
-import type { ShardPlan } from '../../write/shard-plan';
+import { indexedFiles, type ShardPlan } from '../../write/shard-plan';
 import type { Plan } from './plan';
 
 /**
@@ -23,11 +23,10 @@ export function plannedOutput(
     if ('text' in content) return textFile(path, content.text);
     return { ...file(content.folder, content.file), path };
   });
-  const entries = plan.shards.flatMap((s) => s.tensors.map((t) => [t.name, s.file] as const));
+  const indexed = plan.places ? [] : indexedFiles(plan.shards);
+  const entries = indexed.flatMap((s) => s.tensors.map((t) => [t.name, s.file] as const));
   const index =
-    shards.length > 1 && !plan.places
-      ? [textFile(SHARD_INDEX, buildShardIndex(entries, plan.bytesToWrite))]
-      : [];
+    indexed.length > 0 ? [textFile(SHARD_INDEX, buildShardIndex(entries, plan.bytesToWrite))] : [];
   return { path: name, origin: { kind: 'local' }, files: [...shards, ...small, ...index] };
 }
 

@@ -144,7 +144,7 @@ export async function makePlan(
     problems,
   );
   await checkRows(vocabulary, rows, problems);
-  await checkModules(donor.config.checkpoint, checkpoints, problems);
+  for (const checkpoint of checkpoints) checkModules(checkpoint, problems);
   const resized =
     rows === undefined || (rows === storedRows && !vocabulary.output) ? {} : { vocabSize: rows };
   // an image model has no config, and the tensors are called as in the model they are counted from

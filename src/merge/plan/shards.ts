@@ -4,13 +4,14 @@ import { formatRecipe } from '../../formats/recipe-format';
 import { tensorBytes } from '../../formats/safetensors-header';
 import { buildSafetensorsHeader, sortForFile } from '../../formats/safetensors-write';
 import { inputName } from '../../inputs/stored-tensor';
+import { moduleFolder, nameInFile } from '../../models/tensor-role';
 import type { ShardPlan } from '../../write/shard-plan';
 import { AMALGAM_VERSION } from '../version';
 import type { Plan, TensorPlan } from './plan';
 
 /**
  * Cuts the output into files: tensors go in the order given into one shard until the next would not fit; a tensor
- * larger than a shard gets one of its own. Inside a file they stand in the order of the Rust writer, or in that given.
+ * larger than a shard gets one of its own. Those of a module behind the body go into its folder. Inside a file they stand in the order of the Rust writer, or in that given.
  *
  * @param tensors in natural order, or in that of the files
  * @param metadata for `__metadata__` of every shard
@@ -23,21 +24,25 @@ export function planShards(
   shardBytes: number,
   keepsOrder = false,
 ): ShardPlan[] {
-  const groups: ShardPlan['tensors'][] = [];
+  const groups: { folder: string; tensors: ShardPlan['tensors'] }[] = [];
   let room = 0;
   for (const { name, dtype, shape } of tensors) {
     const byteLength = tensorBytes(dtype, shape)!;
+    const folder = moduleFolder(name) ?? '';
     const group = groups.at(-1);
-    if (group && byteLength <= room) group.push({ name, dtype, shape, byteLength });
+    if (group?.folder === folder && (folder !== '' || byteLength <= room))
+      group.tensors.push({ name, dtype, shape, byteLength });
     else {
-      groups.push([{ name, dtype, shape, byteLength }]);
+      groups.push({ folder, tensors: [{ name, dtype, shape, byteLength }] });
       room = shardBytes;
     }
     room -= byteLength;
   }
-  return groups.map((group, index) => {
+  const ofBody = groups.filter(({ folder }) => folder === '').length;
+  return groups.map(({ folder, tensors: group }, index) => {
     const sorted = keepsOrder ? group : sortForFile(group);
-    return shardOf(shardName(index, groups.length), sorted, metadata);
+    const file = folder === '' ? shardName(index, ofBody) : `${folder}model.safetensors`;
+    return shardOf(file, sorted, metadata, nameInFile);
   });
 }
 

@@ -8,7 +8,7 @@ import { inputName } from '../../inputs/stored-tensor';
 import { openCached } from '../../store/cached-source';
 import type { Destination } from '../../write/destination';
 import { writeWhole } from '../../write/output-commit';
-import type { ShardPlan } from '../../write/shard-plan';
+import { indexedFiles, type ShardPlan } from '../../write/shard-plan';
 import { DAMAGED } from '../plan/other-files';
 import type { Plan } from '../plan/plan';
 
@@ -44,8 +44,10 @@ export async function writeSmallFiles(
 
 /** The index of several shards comes last: without it the folder does not load. */
 export async function writeIndex(destination: Destination, shards: readonly ShardPlan[]): Promise<void> {
-  const entries = shards.flatMap((s) => s.tensors.map((t) => [t.name, s.file] as const));
-  const text = buildShardIndex(entries, dataBytes(shards));
+  const indexed = indexedFiles(shards);
+  if (indexed.length === 0) return;
+  const entries = indexed.flatMap((s) => s.tensors.map((t) => [t.name, s.file] as const));
+  const text = buildShardIndex(entries, dataBytes(indexed));
   await writeWhole(destination, SHARD_INDEX, text);
 }
 

@@ -112,7 +112,7 @@ export async function sameTokenizerFile(a: Vocabulary, b: Vocabulary): Promise<b
 }
 
 /** Whether two files are the same: compared by hashes, read only when the lengths agree and no hash is known. */
-export async function sameFile(x: ModelFile | undefined, y: ModelFile | undefined): Promise<boolean> {
+async function sameFile(x: ModelFile | undefined, y: ModelFile | undefined): Promise<boolean> {
   if (x === y) return true;
   if (!x || !y || x.byteLength !== y.byteLength) return false;
   if (x.sha256 !== undefined && y.sha256 !== undefined) return x.sha256 === y.sha256;

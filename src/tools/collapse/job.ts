@@ -21,6 +21,7 @@ import { overTexts } from '../../reports/evaluate';
 import { hubCommit } from '../../sources/model-folder';
 import type { Destination, WrittenShard } from '../../write/destination';
 import { commitOutput } from '../../write/output-commit';
+import { indexedFiles } from '../../write/shard-plan';
 import { ShardWriter } from '../../write/shard-writer';
 import {
   cutCalibration,
@@ -273,9 +274,9 @@ async function writeModel(
     onTensor: () => meter.finishTensor(),
     onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
   });
-  if (shards.length > 1) await writeIndex(destination, shardPlans);
+  await writeIndex(destination, shardPlans);
   const files = extras.map(({ path }) => path);
-  return { shards, files: shards.length > 1 ? [...files, SHARD_INDEX] : files };
+  return { shards, files: indexedFiles(shardPlans).length > 0 ? [...files, SHARD_INDEX] : files };
 }
 
 function parametersOf(plan: Plan): number {

@@ -9,7 +9,7 @@ import { column } from '../../linalg/columns';
 import type { Svd } from '../../linalg/small-svd';
 import { memoryName } from '../../models/aliases';
 import { tensorKey } from '../../models/families';
-import { isBuffer, splitLayer, tensorRole } from '../../models/tensor-role';
+import { isBuffer, moduleFolder, splitLayer, tensorRole } from '../../models/tensor-role';
 import type { RankChoice } from '../../reports/lora';
 import { decompose, decomposesExactly, SPECTRUM_VALUES } from '../difference/decomposition';
 import { deltaMatrix, measurePair, type OpenTensorPair, visitPairs } from '../difference/pair-task';
@@ -181,6 +181,7 @@ export function targetOf(
 ): Target {
   const { kind } = tensorRole(name, shape);
   if (isBuffer(name)) return { carrier: 'none', why: 'it is a buffer, which follows from the config' };
+  if (moduleFolder(name)) return { carrier: 'none', why: 'it is of a module behind the body' };
   const [, path, part] = /^(.+)\.(weight|bias)$/.exec(peftName(name, key, base)) ?? [];
   if (path === undefined) return { carrier: 'none', why: 'it is no weight or bias of a module' };
   if (!isWanted(path, settings)) return { carrier: 'none', why: 'its module is left out on request' };
@@ -238,7 +239,7 @@ export function peftName(name: string, key: string, { checkpoint, tensors, head 
 /** Paths of all modules of a model with a matrix for a weight. */
 export function matrixModules(model: Model): string[] {
   return [...model.tensors]
-    .filter(([key, { shape }]) => shape.length === 2 && key.endsWith('.weight'))
+    .filter(([key, { shape }]) => shape.length === 2 && key.endsWith('.weight') && !moduleFolder(key))
     .map(([key, { name }]) => peftName(name, key, model).replace(/\.weight$/, ''));
 }
 

@@ -114,12 +114,14 @@ function Tasks({ own }: { own: readonly string[] }) {
   const { shipped, chosen, subset, limit, sampleSeed, fewshot } = useStudioState((s) => s.measure.tasks);
   const isSample = useStudioState(isOfSample);
   // the sample's task is of what the sample was trained on
-  const offered = (shipped ?? []).filter(({ dataset }) => dataset !== null || isSample);
+  const offered = (shipped ?? []).filter(({ dataset, embeds }) => dataset !== null || embeds || isSample);
   const { subsets } = offered.find((task) => chosen.includes(task.name) && task.subsets.length > 0) ?? {};
   return (
     <>
       <p className="small quiet">
-        Accuracy as lm-evaluation-harness counts it. Rows come from the Hub; the sample’s ship with Amalgam.
+        Accuracy as lm-evaluation-harness counts it, its rows from the Hub. Similarity (Spearman) and
+        retrieval (nDCG@10) are of models that make embeddings; a .tsv has two sentences and how alike they
+        are.
       </p>
       <div className="row wrap tight chips">
         {[...offered, ...own.map((name) => ({ name, title: name }))].map(({ name, title }) => (
@@ -133,7 +135,7 @@ function Tasks({ own }: { own: readonly string[] }) {
         <FileButton
           label="Own task"
           multiple
-          accept=".jsonl,.ndjson,.json"
+          accept=".jsonl,.ndjson,.json,.tsv"
           onFiles={(picked) =>
             void addTaskFiles(
               studio,

@@ -9,7 +9,14 @@ import { KNOWN_BASES } from '../local/local-files';
 import { Button, FolderButton } from '../parts/Button';
 import { ModelMeta } from '../parts/Section';
 import { shortName } from '../state/built-recipe';
-import { openAgain, openFolderAs, openInstead, openNamedHub, reopenFolder } from '../state/named-models';
+import {
+  noteFailed,
+  openAgain,
+  openFolderAs,
+  openInstead,
+  openNamedHub,
+  reopenFolder,
+} from '../state/named-models';
 import { readRoom } from '../state/stored-items';
 import { noticed, type Studio, setView } from '../state/studio';
 import type { Unopened } from '../state/studio-state';
@@ -107,12 +114,14 @@ function HubOffer({ name }: { name: string }) {
   const ask = useCallback(
     async (decide: boolean) => {
       setAsking(true);
-      // a failure is told by the card that opening leaves
-      const found = await offerOf(studio, name).catch(() => null);
+      try {
+        const found = await offerOf(studio, name);
+        if (decide && !found.full && fits(found.asked, found.free)) await openNamedHub(studio, name);
+        else setOffer(found);
+      } catch (thrown) {
+        noteFailed(studio, name, thrown);
+      }
       setAsking(false);
-      if (decide && (!found || (!found.full && fits(found.asked, found.free))))
-        await openNamedHub(studio, name);
-      else setOffer(found);
     },
     [studio, name],
   );

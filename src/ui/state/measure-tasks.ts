@@ -80,9 +80,12 @@ export function taskRequest(
 }
 
 /** Why tasks cannot be scored as they are chosen, or null. */
-export function taskProblem({ chosen, limit, fewshot, sampleSeed }: TasksSlice): string | null {
+export function taskProblem({ chosen, limit, fewshot, sampleSeed, shipped }: TasksSlice): string | null {
   const isCount = (n: number, least: number) => Number.isInteger(n) && n >= least;
   if (chosen.length === 0) return null;
+  const known = (shipped ?? []).filter(({ name }) => chosen.includes(name));
+  if (known.some(({ embeds }) => embeds) && known.some(({ embeds }) => !embeds))
+    return 'Similarity and retrieval are measured apart from other tasks.';
   if (!isCount(limit, 1)) return 'Items: a whole number from 1.';
   if (!isCount(fewshot, 0)) return 'Examples: a whole number from 0.';
   return sampleSeed === null || isCount(sampleSeed, 0) ? null : 'Seed: a whole number from 0.';

@@ -199,8 +199,13 @@ async function attempt(studio: Studio, name: string, open: () => Promise<unknown
   try {
     await open();
   } catch (thrown) {
-    if (isUnopened(studio, name)) note(studio, name, { state: 'failed', error: said(name, thrown) });
+    noteFailed(studio, name, thrown);
   }
+}
+
+/** Says on the card of a model why it is not open. */
+export function noteFailed(studio: Studio, name: string, thrown: unknown): void {
+  if (isUnopened(studio, name)) note(studio, name, { state: 'failed', error: said(name, thrown) });
 }
 
 function said(name: string, thrown: unknown): ErrorReport {
