@@ -4,9 +4,11 @@ import { type HelpCalls, serveHelp } from '../backend/cpu/shared-weights';
 import type { Kernel } from '../backend/kernel';
 import { type Disk, type OpenWork, serveThread } from '../host/serve-thread';
 import type { ThreadCalls, WorkKind } from '../host/threads';
+import { scaledValues } from '../inputs/kind-updates';
 import { methods } from '../merge/methods';
 import { openStatistics } from '../merge/prediction/delta-statistics';
 import { openMerging } from '../merge/run/serve-thread';
+import { combinedValues } from '../merge/tensor/combined-factors';
 import { reporting } from '../platform';
 import { openComparison } from '../tools/difference/compare-tensors';
 
@@ -37,5 +39,8 @@ export function threadCalls(disk?: Disk): ThreadCalls & HelpCalls {
     compare: openComparison,
     engine: (_, { engine, handOver }) => computing(engine, allKernels, handOver),
   };
-  return { ...serveThread(kinds, disk), ...reporting(serveHelp()) };
+  return {
+    ...serveThread(kinds, disk, { scaled: scaledValues, combined: combinedValues }),
+    ...reporting(serveHelp()),
+  };
 }
