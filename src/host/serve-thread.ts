@@ -3,6 +3,7 @@
 import * as Comlink from 'comlink';
 import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
+import { scaledValues } from '../inputs/kind-updates';
 import { openMade } from '../inputs/row-map';
 import { readingRows } from '../inputs/row-reader';
 import { inputName, type ReadTensor } from '../inputs/stored-tensor';
@@ -164,7 +165,7 @@ export function serveThread(
   return reporting<ThreadCalls>({
     async open(kind, given, remote) {
       const owner = remote as unknown as Comlink.Remote<ThreadOwner>;
-      job = await openJob(given, owner, disk, makers);
+      job = await openJob(given, owner, disk, { scaled: scaledValues, ...makers });
       done = teller((amount, of) => telling.push(owner.done(amount, of)));
       const { engine, read, spend } = job;
       const tools: ThreadTools = {

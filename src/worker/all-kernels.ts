@@ -4,7 +4,6 @@ import { type HelpCalls, serveHelp } from '../backend/cpu/shared-weights';
 import type { Kernel } from '../backend/kernel';
 import { type Disk, type OpenWork, serveThread } from '../host/serve-thread';
 import type { ThreadCalls, WorkKind } from '../host/threads';
-import { scaledValues } from '../inputs/kind-updates';
 import { methods } from '../merge/methods';
 import { openStatistics } from '../merge/prediction/delta-statistics';
 import { openMerging } from '../merge/run/serve-thread';
@@ -40,7 +39,7 @@ export function threadCalls(disk?: Disk): ThreadCalls & HelpCalls {
     engine: (_, { engine, handOver }) => computing(engine, allKernels, handOver),
   };
   return {
-    ...serveThread(kinds, disk, { scaled: scaledValues, combined: combinedValues }),
+    ...serveThread(kinds, disk, { combined: combinedValues }),
     ...reporting(serveHelp()),
   };
 }
