@@ -1,6 +1,7 @@
 /** LoRAs of image models in their checkpoints, file by file and folder by folder, against W + s·B·A in f64. */
 import { describe, expect, it } from 'vitest';
 import { memoryFolder } from '../src/inputs/memory-models.test.support';
+import { describeModel, openModel } from '../src/inputs/opened-model';
 import type { ModelFolder } from '../src/sources/model-folder';
 import { fileBytes, loraFile, product, scalar, tensor, type Values } from './image-loras';
 import { mergeInNode, planInNode } from './merge-in-node';
@@ -118,9 +119,9 @@ describe('SDXL in one file', () => {
     expect([...places(into)].sort()).toEqual([
       'input 4 in_layers.2',
       'input 4 proj_in',
-      'second text encoder 3 attn.in_proj_weight',
-      'second text encoder 3 mlp.c_fc',
       'text encoder 0 mlp.fc1',
+      'text encoder 2 3 attn.in_proj_weight',
+      'text encoder 2 3 mlp.c_fc',
       'undefined null decoder.conv_in',
       'undefined null out.0.bias',
       'undefined null text_model.embeddings.token_embedding',
@@ -128,10 +129,22 @@ describe('SDXL in one file', () => {
     expect([...places(lora)].filter((place) => place.endsWith('_A')).sort()).toEqual([
       'input 4 in_layers.2.lora_A',
       'input 4 proj_in.lora_A',
-      'second text encoder 3 mlp.fc1.lora_A',
-      'second text encoder 3 self_attn.k_proj.lora_A',
       'text encoder 0 mlp.fc1.lora_A',
+      'text encoder 2 3 mlp.fc1.lora_A',
+      'text encoder 2 3 self_attn.k_proj.lora_A',
     ]);
+  });
+
+  it('is known as what its LoRAs are for, whoever names their modules', async () => {
+    const [whole, ...loras] = await Promise.all(
+      ['base', 'one', 'two'].map(async (name) =>
+        describeModel(await openModel(folders[name as keyof typeof folders], name)),
+      ),
+    );
+    expect([whole, ...loras].every((model) => model?.isImage)).toBe(true);
+    for (const { weights } of loras)
+      for (const [unit, shapes] of Object.entries(weights!)) expect(whole!.weights![unit]).toEqual(shapes);
+    expect(Object.keys(loras[1]!.weights!)).toEqual(['unet.down_blocks.#.attentions.#.proj_in']);
   });
 
   it('is merged with another of its kind', async () => {

@@ -80,7 +80,7 @@ test('I have SDXL in one file and two LoRAs of it: dropped, merged, saved', asyn
   expect([...here.keys()].sort()).toEqual(Object.keys(checkpoint).sort());
 
   // the command makes the same of the same files
-  const text = `merge_method: task_arithmetic\nbase_model: "${base}"\nmodels: [${loras.map((file) => `{model: "${base}+${file}", parameters: {weight: 1}}`)}]\ndtype: float32\n`;
+  const text = `merge_method: task_arithmetic\nbase_model: "${base}"\nmodels: [${loras.map((file) => `{model: "${base}+${file}", parameters: {weight: 1}}`)}]\nparameters: {normalize: true}\ndtype: float32\n`;
   writeFileSync(join(scratch, 'into.yml'), text);
   const out = join(scratch, 'into');
   const told = await amalgam(['merge', join(scratch, 'into.yml'), '--out', out]);

@@ -7,6 +7,7 @@ import { maskKey, normals, philox } from '../backend/philox';
 import type { Combination } from '../formats/adapter-combination';
 import { addTo, type Columns, column, dot, product, transposed, zeroColumns } from '../linalg/columns';
 import { POWER_ITERATIONS, rangeBasis, sketchWidth, thinQr } from '../linalg/householder';
+import { productSvd } from '../linalg/product-svd';
 import { type Svd, smallSvd } from '../linalg/small-svd';
 import { dividePositive } from '../linalg/solve-positive';
 
@@ -78,7 +79,7 @@ export async function combine(
   const { combination } = settings;
   if (combination === 'cat') return stacked(loras);
   if (isGram(combination)) return gramMerged(loras, settings);
-  if (combination === 'svd') return cut(await factoredSvd(loras), loras, settings.rank);
+  if (combination === 'svd') return cut(await factoredSvd(loras, settings.rank), loras, settings.rank);
   if (isDecomposed(combination)) return cut(await denseSvd(loras, settings), loras, settings.rank);
   // a weight is shared out over A and B; its sign goes to A
   const roots = loras.map(({ weight, scale }) => Math.sqrt(Math.abs(weight * scale)));
@@ -94,20 +95,42 @@ export async function combine(
 
 /** Rows of A one below the other, columns of B side by side: Σ wᵢ sᵢ BᵢAᵢ exactly. */
 function stacked(loras: readonly LoraFactors[]): Combined {
-  const rank = loras.reduce((sum, lora) => sum + lora.rank, 0);
-  const outputs = loras[0]!.b.length / loras[0]!.rank;
-  const inputs = loras[0]!.a.length / loras[0]!.rank;
-  const a = new Float32Array(rank * inputs);
-  const b = new Float32Array(outputs * rank);
+  return {
+    a: stackedDown(loras.map((lora) => ({ ...lora, values: lora.a }))),
+    b: stackedUp(loras.map((lora) => ({ ...lora, values: lora.b }))),
+    rank: rankOf(loras),
+  };
+}
+
+/** One factor of a LoRA. */
+interface OneFactor extends Pick<LoraFactors, 'rank' | 'scale' | 'weight'> {
+  values: Float32Array;
+}
+
+const rankOf = (loras: readonly { rank: number }[]) => loras.reduce((sum, { rank }) => sum + rank, 0);
+
+/** A of LoRAs one below the other, which take weights and scales. */
+export function stackedDown(loras: readonly OneFactor[]): Float32Array {
+  const out = new Float32Array(loras.reduce((sum, { values }) => sum + values.length, 0));
   let at = 0;
-  for (const lora of loras) {
-    for (let i = 0; i < lora.a.length; i++) a[at * inputs + i] = lora.a[i]! * lora.weight * lora.scale;
-    for (let o = 0; o < outputs; o++) {
-      b.set(lora.b.subarray(o * lora.rank, (o + 1) * lora.rank), o * rank + at);
-    }
-    at += lora.rank;
+  for (const { values, weight, scale } of loras) {
+    for (let i = 0; i < values.length; i++) out[at + i] = values[i]! * weight * scale;
+    at += values.length;
   }
-  return { a, b, rank };
+  return out;
+}
+
+/** B of LoRAs side by side. */
+export function stackedUp(loras: readonly OneFactor[]): Float32Array {
+  const rank = rankOf(loras);
+  const outputs = loras[0]!.values.length / loras[0]!.rank;
+  const out = new Float32Array(outputs * rank);
+  let at = 0;
+  for (const { rank: own, values } of loras) {
+    for (let o = 0; o < outputs; o++) out.set(values.subarray(o * own, (o + 1) * own), o * rank + at);
+    at += own;
+  }
+  return out;
 }
 
 /** B = N and A = Qᵀ, or the leading singular values of the product. */
@@ -151,13 +174,16 @@ function chances(seed: number, id: string, name: string): (i: number) => number 
 
 /**
  * Σ wᵢ sᵢ BᵢAᵢ without the product: QR of the stacked B and of the stacked Aᵀ, and the singular values of the small matrix
- * between. Where the ranks add up to more than a side, the product is no larger than the factors.
+ * between; by Gram matrices where only the leading ones are wanted. Where the ranks add up to more than a side, the product is no
+ * larger than the factors.
  */
-export async function factoredSvd(loras: readonly LoraFactors[]): Promise<Svd> {
+export async function factoredSvd(loras: readonly LoraFactors[], wanted?: number): Promise<Svd> {
   const { a, b, rank } = stacked(loras);
   const left = transposed({ rows: rank, cols: b.length / rank, data: Float64Array.from(b) });
   const right = { rows: a.length / rank, cols: rank, data: Float64Array.from(a) };
   if (rank > Math.min(left.rows, right.rows)) return smallSvd(product(left, transposed(right)));
+  const few = wanted === undefined ? undefined : productSvd(left, right, wanted);
+  if (few) return few;
   const [one, two] = [thinQr(left), thinQr(right)];
   const { s, u, v } = smallSvd(product(one.r, transposed(two.r)));
   return { s, u: product(one.q, u), v: product(two.q, v) };

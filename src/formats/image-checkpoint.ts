@@ -223,3 +223,6 @@ export function imageTargets(tensors: ReadonlyMap<string, { shape: readonly numb
 export function partOf(path: string): string {
   return path.startsWith('final.') ? 'transformer' : path.slice(0, path.indexOf('.'));
 }
+
+/** Whether a unit is of what reads the prompt. */
+export const isTextEncoder = (unit: string) => /^(?:t5|text_encoder(?:_\d)?)\./.test(unit);

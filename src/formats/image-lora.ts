@@ -205,12 +205,13 @@ const WORDS: readonly string[] = [
     't_embedder',
     'all_x_embedder',
   ],
+  ...['all_final_layer', 'condition_embedder', 'time_embedder', 'image_embedder', 'time_proj'],
   ...['SelfAttention', 'DenseReluDense', 'wi_0', 'wi_1'],
 ];
 
 /** Names without one. */
 const PLAIN =
-  /^(?:\d+|attn[12]?|attentions|resnets|downsamplers|upsamplers|conv[12]?|norm[123q k]?|ff|net|proj|mlp|encoder|layers|layer|block|blocks|fc[12]|linear[12]?|lin|qkv|q|k|v|o|out|op|ffn|emb|wi|wo|modulation|head|in|self|attention|w[123]|to|img|txt)$/;
+  /^(?:\d+(?:-\d+)?|attn[12]?|attentions|resnets|downsamplers|upsamplers|conv[12]?|norm[123q k]?|ff|net|proj|mlp|encoder|layers|layer|block|blocks|fc[12]|linear[12]?|lin|qkv|q|k|v|o|out|op|ffn|emb|wi|wo|modulation|head|in|self|attention|w[123]|to|img|txt)$/;
 
 /** The words of a name that joins them by underscores, joined by dots; undefined where one is not known. */
 function split(flat: string): string | undefined {

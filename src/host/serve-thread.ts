@@ -3,9 +3,11 @@
 import * as Comlink from 'comlink';
 import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
+import { scaledValues } from '../inputs/kind-updates';
+import { openMade } from '../inputs/row-map';
 import { readingRows } from '../inputs/row-reader';
 import { inputName, type ReadTensor } from '../inputs/stored-tensor';
-import type { TensorRef } from '../inputs/tensor-view';
+import type { MakeValues, TensorRef } from '../inputs/tensor-view';
 import { reporting, rethrow } from '../platform';
 import type { WorkSeconds } from '../reports/job';
 import type { SourceOrigin } from '../sources/byte-source';
@@ -41,6 +43,9 @@ export interface ThreadTools extends PassTools {
   handOver(memory: readonly Transferable[]): void;
 }
 
+/** Makes derived values that plain data describe, by what their `made` names. */
+export type Makers = Readonly<Record<string, MakeValues<never>>>;
+
 /** Opens a kind of work. @returns its calls */
 export type OpenWork = (work: never, tools: ThreadTools) => object;
 
@@ -55,7 +60,12 @@ async function openOrigin(origin: SourceOrigin, disk: Disk | undefined): Promise
 const SPARE_BYTES = 16 * 2 ** 20;
 
 /** Opens the files of a job, and an engine for it. @throws what opening throws */
-async function openJob(job: ThreadJob<unknown>, owner: Comlink.Remote<ThreadOwner>, disk: Disk | undefined) {
+async function openJob(
+  job: ThreadJob<unknown>,
+  owner: Comlink.Remote<ThreadOwner>,
+  disk: Disk | undefined,
+  makers: Makers,
+) {
   limitSpares(SPARE_BYTES);
   const hashed = new Map<string, HashedSource>();
   const told = new Map<string, Set<number>>();
@@ -74,13 +84,16 @@ async function openJob(job: ThreadJob<unknown>, owner: Comlink.Remote<ThreadOwne
     }
   }
   for (const [index, derived] of job.derived.entries()) {
-    const { quantized, from } = derived;
+    const { quantized, made, from } = derived;
+    const make = made && makers[made.id];
     derived.open = quantized
       ? async (read) => {
           const { formats } = await import('../inputs/quantized/formats');
           return formats[quantized.id]!.open(from, quantized.params, read);
         }
-      : async () => (begin, end) => owner.derived(index, begin, end).catch(rethrow);
+      : make
+        ? openMade(made.elements, (read) => make(from, made.params as never, read))
+        : async () => (begin, end) => owner.derived(index, begin, end).catch(rethrow);
   }
   const { write, ...cpu } = createCpuBackend();
   const engine: Backend = {
@@ -138,8 +151,12 @@ function teller(tell: (amount: number, of: string) => void) {
   };
 }
 
-/** The calls of a thread, for its owner. @param kinds opens each kind of work */
-export function serveThread(kinds: Readonly<Partial<Record<WorkKind, OpenWork>>>, disk?: Disk): ThreadCalls {
+/** The calls of a thread, for its owner. @param kinds opens each kind of work @param makers what makes derived values by their data */
+export function serveThread(
+  kinds: Readonly<Partial<Record<WorkKind, OpenWork>>>,
+  disk?: Disk,
+  makers: Makers = {},
+): ThreadCalls {
   let job: Awaited<ReturnType<typeof openJob>>;
   let calls: Record<string, (...args: unknown[]) => Promise<unknown>>;
   let done: ReturnType<typeof teller>;
@@ -148,7 +165,7 @@ export function serveThread(kinds: Readonly<Partial<Record<WorkKind, OpenWork>>>
   return reporting<ThreadCalls>({
     async open(kind, given, remote) {
       const owner = remote as unknown as Comlink.Remote<ThreadOwner>;
-      job = await openJob(given, owner, disk);
+      job = await openJob(given, owner, disk, { scaled: scaledValues, ...makers });
       done = teller((amount, of) => telling.push(owner.done(amount, of)));
       const { engine, read, spend } = job;
       const tools: ThreadTools = {

@@ -7,7 +7,6 @@ import { tensorKey } from '../models/families';
 import { splitLayer } from '../models/tensor-role';
 import type { PlanProblem } from '../reports/plan';
 import { type Adapter, type AdapterUpdate, noteIgnored, type OwnModule } from './adapter';
-import { imageUpdates } from './image-updates';
 import { type Applying, changedByKind, changedRows, madeTensor, scaledColumns } from './kind-updates';
 import type { Model, ModelTensor } from './model';
 import { nameSome, type Problems } from './problems';
@@ -131,7 +130,7 @@ export function applyAdapter(model: Model, adapter: Adapter, problems: Problems)
     new Map([...map].map(([name, value]) => [key(name + end), value]));
   const single = [...adapter.updates].filter(([, { experts }]) => experts === undefined);
   const fused = [...adapter.updates].filter(([, { experts }]) => experts !== undefined);
-  const image = adapter.image && imageUpdates(on);
+  const image = adapter.place?.({ path: model.checkpoint.path, tensors: model.tensors }, problems);
   const changes: Changes = {
     origins: named(adapter.origins),
     replaces: named(adapter.replaces),
@@ -171,7 +170,9 @@ export function applyAdapter(model: Model, adapter: Adapter, problems: Problems)
         view: { ...tensor.view, addend: { tensor: bias, scale } },
       }));
   }
-  for (const [name, changed] of image?.rows ?? []) change(name, changed);
+  for (const [name, changed] of image?.rows ?? []) {
+    change(name, (tensor) => ({ ...tensor, view: { ...tensor.view, origin: changed(tensor.view.origin) } }));
+  }
   for (const [path, update] of fused) missing.push(...updateExperts(on, key(path), update));
   for (const [name, own] of changes.modules) {
     change(name, (tensor) => changedByKind(on, name, tensor, own));

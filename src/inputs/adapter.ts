@@ -41,6 +41,21 @@ export interface RowsUpdate {
   open: OpenRows;
 }
 
+/** What an adapter of an image model does to a checkpoint, by the keys of its tensors. */
+export interface ImageUpdates {
+  updates: Map<string, AdapterUpdate>;
+  /** What changes rows, in place of factors. */
+  rows: Map<string, (origin: TensorRef) => TensorRef>;
+  /** Modules that the checkpoint has nowhere. */
+  missing: string[];
+}
+
+/** A checkpoint that an adapter of an image model is put on: its tensors by key. */
+export interface ImageBase {
+  path: string;
+  tensors: ReadonlyMap<string, { name: string; shape: readonly number[] }>;
+}
+
 export interface Adapter {
   kind: 'adapter';
   /** Key of the opened folder, as in `TensorRef.folder`. */
@@ -60,6 +75,10 @@ export interface Adapter {
   modules: ReadonlyMap<string, OwnModule>;
   /** Of an image or video model: how its file names the modules, which have the paths of src/formats/image-lora.ts here. */
   image?: ImageNaming;
+  /** Of an image model: what it does to a checkpoint; what does not fit goes to the problems. */
+  place?(base: ImageBase, problems: Problems): ImageUpdates;
+  /** As of a checkpoint. */
+  fits?: Readonly<Record<string, readonly string[]>>;
   /** Of an image model: by module path, in place of {@link updates}. */
   rows?: ReadonlyMap<string, RowsUpdate>;
   /** Keys of the weight file that change nothing. */

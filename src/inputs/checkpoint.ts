@@ -27,6 +27,8 @@ export interface Checkpoint {
   family?: Family;
   /** A model of images or video: the output has its files by their names. */
   isImage?: true;
+  /** Of an image model: shapes of its weights by what all tools call alike, see `ModelInfo.weights`. */
+  fits?: Readonly<Record<string, readonly string[]>>;
   /** Every stored tensor by its stored name. */
   tensors: ReadonlyMap<string, TensorRef>;
   /** The weight files, in the order of the folder. */

@@ -26,7 +26,7 @@ import {
   scaleOf,
   withNorms,
 } from './image-kinds';
-import { madeTensor } from './kind-updates';
+import { madeTensor, scaledFactor } from './kind-updates';
 import type { TensorRef } from './tensor-view';
 
 /** The only file of weights of a folder that says nothing else about itself. */
@@ -195,13 +195,7 @@ function updateOf(module: string, { a, b, mid, alpha }: Parts, label: string): A
       });
     }
     if (!alpha) return a;
-    return madeTensor({ a, ...scales }, a.shape, (values) => {
-      const scale = scaleOf(values, rank);
-      if (scale === 1) return values.a!;
-      const scaled = new Float32Array(values.a!.length);
-      for (let i = 0; i < scaled.length; i++) scaled[i] = scale * values.a![i]!;
-      return scaled;
-    });
+    return scaledFactor(a, alpha, rank);
   };
   return { a: whole(), b, kind: 'linear', rank: mid ? mid.shape[0]! : rank, scale: 1 };
 }

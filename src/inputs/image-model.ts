@@ -1,11 +1,12 @@
 /** Opening what belongs to image and video models: a LoRA, a checkpoint in one file, or the folders of diffusers. */
 import { AmalgamError } from '../errors';
-import { isImageModel } from '../formats/image-checkpoint';
+import { imageTensorPath, isImageModel, isTextEncoder, unitRows } from '../formats/image-checkpoint';
 import { SHARD_INDEX } from '../formats/shard-index';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
 import type { Adapter } from './adapter';
 import { type Checkpoint, openCheckpoint } from './checkpoint';
 import { openImageLora } from './image-adapter';
+import { imageUpdates } from './image-updates';
 import { nameSome } from './problems';
 import type { TensorRef } from './tensor-view';
 
@@ -25,11 +26,36 @@ export async function openImageModel(
   path: string,
   signal?: AbortSignal,
 ): Promise<Adapter | Checkpoint> {
-  if (isOfDiffusers(folder)) return openPipeline(folder, path, signal);
+  if (isOfDiffusers(folder)) return fitted(await openPipeline(folder, path, signal));
   const lora = await openImageLora(folder, path, signal);
-  if (lora) return lora;
+  if (lora) {
+    const fits = shapesOf(
+      [...lora.updates].map(([module, { a, b }]) => [module, [b.shape[0]!, ...a.shape.slice(1)]] as const),
+    );
+    return { ...lora, fits, place: (base, problems) => imageUpdates(lora, base, problems) };
+  }
   const checkpoint = await openCheckpoint(folder, path, signal);
-  return isImageModel(checkpoint.tensors.keys()) ? { ...checkpoint, isImage: true } : checkpoint;
+  return isImageModel(checkpoint.tensors.keys()) ? fitted({ ...checkpoint, isImage: true }) : checkpoint;
+}
+
+function fitted(checkpoint: Checkpoint): Checkpoint {
+  const paths = [...checkpoint.tensors].map(([name, { shape }]) => [imageTensorPath(name), shape] as const);
+  return { ...checkpoint, fits: shapesOf(paths) };
+}
+
+/** Shapes by what all tools call alike, `#` for every number; text encoders, which a model may lack, do not count. */
+function shapesOf(
+  modules: readonly (readonly [path: string, shape: readonly number[]])[],
+): NonNullable<Checkpoint['fits']> {
+  const found = new Map<string, Set<string>>();
+  for (const [path, shape] of modules) {
+    for (const { unit, rows } of shape.length === 2 ? unitRows(path, shape) : []) {
+      if (isTextEncoder(unit)) continue;
+      const key = unit.replace(/(^|\.)\d+(?=\.)/g, '$1#');
+      found.set(key, (found.get(key) ?? new Set()).add(`${rows}×${shape[1]}`));
+    }
+  }
+  return Object.fromEntries([...found].map(([key, shapes]) => [key, [...shapes]]));
 }
 
 /** Every part that has weights, as one checkpoint; the names of its tensors begin with their folder's. */

@@ -1,10 +1,9 @@
 /** The updates of an image model's LoRA, tensor by tensor of a checkpoint that may name and cut its matrices otherwise. */
-import { imageTargets, partOf, type UnitRows, unitRows } from '../formats/image-checkpoint';
+import { imageTargets, isTextEncoder, partOf, type UnitRows, unitRows } from '../formats/image-checkpoint';
 import { counted } from '../formats/quantity';
-import type { AdapterUpdate, RowsUpdate } from './adapter';
-import { type Applying, changedRows, madeTensor } from './kind-updates';
-import type { ModelTensor } from './model';
-import { nameSome } from './problems';
+import type { Adapter, AdapterUpdate, ImageBase, ImageUpdates, RowsUpdate } from './adapter';
+import { changedRows, madeTensor } from './kind-updates';
+import { nameSome, type Problems } from './problems';
 import type { TensorRef } from './tensor-view';
 
 /** Rows of a change, and where they belong in a tensor. */
@@ -13,19 +12,14 @@ interface Piece<Change> extends UnitRows {
   to: number;
 }
 
-/** What an adapter does to the tensors of a checkpoint, by their keys. */
-export interface ImageUpdates {
-  updates: Map<string, AdapterUpdate>;
-  /** What changes rows, in place of factors. */
-  rows: Map<string, (tensor: ModelTensor) => ModelTensor>;
-  /** Modules that the checkpoint has nowhere. */
-  missing: string[];
-}
-
 /** Where the checkpoint lacks a whole text encoder, that is said and the rest is merged. */
-export function imageUpdates({ model, adapter, problems }: Applying): ImageUpdates {
-  const keys = new Map([...model.tensors].map(([key, { name }]) => [name, key]));
-  const shapes = new Map([...model.tensors.values()].map((tensor) => [tensor.name, tensor]));
+export function imageUpdates(
+  adapter: Pick<Adapter, 'path' | 'updates' | 'rows'>,
+  base: ImageBase,
+  problems: Problems,
+): ImageUpdates {
+  const keys = new Map([...base.tensors].map(([key, { name }]) => [name, key]));
+  const shapes = new Map([...base.tensors.values()].map((tensor) => [tensor.name, tensor]));
   const targets = imageTargets(shapes);
   const missing: string[] = [];
   const absent: string[] = [];
@@ -47,7 +41,7 @@ export function imageUpdates({ model, adapter, problems }: Applying): ImageUpdat
         const target = targets.byUnit.get(unit.unit);
         if (!target) {
           const part = partOf(unit.unit);
-          (isTextEncoder(part) && !targets.parts.has(part) ? absent : missing).push(module);
+          (isTextEncoder(unit.unit) && !targets.parts.has(part) ? absent : missing).push(module);
           break;
         }
         if (unit.rows !== target.rows) {
@@ -69,7 +63,7 @@ export function imageUpdates({ model, adapter, problems }: Applying): ImageUpdat
   if (absent.length > 0) {
     problems.warn(
       'AdapterPartAbsent',
-      `${adapter.path} also changes a text encoder, which ${model.checkpoint.path} does not hold: ${counted(absent.length, 'module')} of it ${absent.length === 1 ? 'is' : 'are'} not merged (${nameSome(absent)}).`,
+      `${adapter.path} also changes a text encoder, which ${base.path} does not hold: ${counted(absent.length, 'module')} of it ${absent.length === 1 ? 'is' : 'are'} not merged (${nameSome(absent)}).`,
       'Give the LoRA beside the merged model for its text encoder alone, or merge into a checkpoint that holds one.',
     );
   }
@@ -99,7 +93,7 @@ export function imageUpdates({ model, adapter, problems }: Applying): ImageUpdat
       if (!isCut && !(change.isWhole && count < shape[0]!)) continue;
       problems.error(
         'AdapterUnsupported',
-        `${adapter.path} changes rows together (${change.title}) that ${model.checkpoint.path} does not hold together.`,
+        `${adapter.path} changes rows together (${change.title}) that ${base.path} does not hold together.`,
         'Use a checkpoint whose matrices are cut as the adapter’s are.',
         [tensor],
       );
@@ -121,20 +115,20 @@ function wholeOf<Change>(
 }
 
 /** A tensor with rows of it changed. @param width elements of a row */
-function withRowsOf(tensor: ModelTensor, piece: Piece<RowsUpdate>, width: number): ModelTensor {
-  const { change, begin, to, rows } = piece;
+function withRowsOf(
+  origin: TensorRef,
+  { change, begin, to, rows }: Piece<RowsUpdate>,
+  width: number,
+): TensorRef {
   const { group, parts } = change;
-  const origin = changedRows({ origin: tensor.view.origin, width: width * group }, parts, async (opened) => {
+  return changedRows({ origin, width: width * group }, parts, async (opened) => {
     const open = await change.open(opened);
     return (row, index, partner) => {
       const at = index - to / group;
       if (at >= 0 && at < rows / group) open(row, at + begin / group, partner);
     };
   });
-  return { ...tensor, view: { ...tensor.view, origin } };
 }
-
-const isTextEncoder = (part: string) => part === 't5' || part.startsWith('text_encoder');
 
 function coversRows(pieces: readonly Piece<AdapterUpdate>[], outputs: number): boolean {
   const all = pieces.every(({ change }) => change.magnitude);

@@ -8,9 +8,9 @@ import type { Adapter, OwnModule } from './adapter';
 import type { AdaptedModule, OpenRows, PartIndices, PartValues, Rows } from './kinds/kind';
 import type { Model, ModelTensor } from './model';
 import type { Problems } from './problems';
-import { derivedTensor } from './row-map';
+import { dataTensor, derivedTensor, openMade } from './row-map';
 import { type ReadTensor, readF32, weightDtype } from './stored-tensor';
-import type { LowRank, TensorRef } from './tensor-view';
+import type { LowRank, MakeValues, TensorRef } from './tensor-view';
 
 /** Most elements of a factor that is made of an adapter's tensors: a gigabyte of floats. A few of them can stand for many. */
 const MAX_FACTOR = 2 ** 28;
@@ -155,12 +155,25 @@ export function madeTensor(
   make: (values: PartValues, indices: PartIndices) => Float32Array,
 ): TensorRef {
   const from = Object.values(parts);
-  return derivedTensor(from[0]!, shape, from, async (read) => {
+  const elements = shape.reduce((n, extent) => n * extent, 1);
+  const open = openMade(elements, async (read) => {
     const { values, indices } = await readParts(parts, read);
-    const made = make(values, indices);
-    return async (begin, end) => made.slice(begin, end);
+    return make(values, indices);
   });
+  return derivedTensor(from[0]!, shape, from, open);
 }
+
+/** A factor times α over its rank, α being stored. */
+export function scaledFactor(factor: TensorRef, alpha: TensorRef, rank: number): TensorRef {
+  return dataTensor(factor, factor.shape, [factor, alpha], { id: 'scaled', params: { rank } }, scaledValues);
+}
+
+export const scaledValues: MakeValues<{ rank: number }> = async ([factor, alpha], { rank }, read) => {
+  const [values, [by]] = await Promise.all([readF32(factor!, read), readF32(alpha!, read)]);
+  const scale = by! / rank;
+  if (scale !== 1) for (let i = 0; i < values.length; i++) values[i] = scale * values[i]!;
+  return values;
+};
 
 /** A tensor row by row: `width` elements each. */
 interface RowsOf {

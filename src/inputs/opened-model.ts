@@ -56,7 +56,7 @@ export function describeModel(
   const own =
     model.kind === 'adapter'
       ? { adapter: adapterInfo(model) }
-      : { ...familyInfo(model), layers: layerCount(model) };
+      : { ...familyInfo(model), ...(model.isImage ? {} : { layers: layerCount(model) }) };
   return {
     ref: model.path,
     title: model.path.replace(/@[0-9a-f]{40}$/, ''),
@@ -67,7 +67,9 @@ export function describeModel(
     dtypes,
     ...((model.kind === 'adapter' ? model.image : model.isImage) && { isImage: true }),
     ...own,
-    ...weightShapes(model, read),
+    ...(model.fits && Object.keys(model.fits).length > 0
+      ? { weights: model.fits }
+      : weightShapes(model, read)),
     ...(commit === undefined ? {} : { commit }),
     ...said,
   };

@@ -4,7 +4,7 @@
  */
 
 import { DTYPE_BITS } from '../formats/dtype';
-import type { Derived, RowMap, RowSource, TensorRef } from './tensor-view';
+import type { Derived, MakeValues, ReadTensor, RowMap, RowSource, TensorRef } from './tensor-view';
 
 /** Longest piece of stored rows that is read at once. */
 export const PIECE_BYTES = 4 * 1024 * 1024;
@@ -42,6 +42,41 @@ export function derivedTensor(
 ): TensorRef {
   const end = 4 * shape.reduce((n, extent) => n * extent, 1);
   return { folder, file, key, dtype: 'F32', shape, begin: 0, end, derived: { from, open } };
+}
+
+/** The same of plain data, so that a thread can open it too: `id` says by what (src/worker/all-kernels.ts). */
+export function dataTensor<Params extends object>(
+  place: Pick<TensorRef, 'folder' | 'file' | 'key'>,
+  shape: readonly number[],
+  from: readonly TensorRef[],
+  { id, params }: { id: string; params: Params },
+  make: MakeValues<Params>,
+): TensorRef {
+  const elements = shape.reduce((n, extent) => n * extent, 1);
+  const tensor = derivedTensor(
+    place,
+    shape,
+    from,
+    openMade(elements, (read) => make(from, params, read)),
+  );
+  return { ...tensor, derived: { ...tensor.derived!, made: { id, params, elements } } };
+}
+
+/** Opens values that are made all at once. Who reads all of them gets the array itself: they are made again for the next one. */
+export function openMade(
+  elements: number,
+  make: (read: ReadTensor) => Promise<Float32Array>,
+): Derived['open'] {
+  return async (read) => {
+    let held: Promise<Float32Array> | undefined = make(read);
+    await held;
+    return async (begin, end) => {
+      const values = held ?? make(read);
+      const isAll = begin === 0 && end === elements;
+      held = isAll ? undefined : values;
+      return isAll ? values : (await values).slice(begin, end);
+    };
+  };
 }
 
 /** The stored tensors that reading one takes. */

@@ -27,6 +27,13 @@ export interface ReadTensor {
   now?(ref: TensorRef, begin: number, end: number, into: Uint8Array<ArrayBuffer>): boolean;
 }
 
+/** Makes all values that plain data describe, from other tensors. */
+export type MakeValues<Params> = (
+  from: readonly TensorRef[],
+  params: Params,
+  read: ReadTensor,
+) => Promise<Float32Array>;
+
 /** Values computed on the host from stored ones: a weight under an adapter of another kind than LoRA. */
 export interface Derived {
   /** Stored tensors that it is computed from. */
@@ -35,6 +42,8 @@ export interface Derived {
   open(read: ReadTensor): Promise<(begin: number, end: number) => Promise<Float32Array>>;
   /** Set where that is known by plain data alone: a format of `quantized/`. */
   quantized?: { id: string; format: string; params: Readonly<Record<string, number | readonly number[]>> };
+  /** Set where plain data say how, beside the tensors: then a thread opens it by itself. */
+  made?: { id: string; params: object; elements: number };
   /** What is written where no dtype is chosen; BF16 by default. */
   dtype?: Dtype;
 }

@@ -8,14 +8,8 @@ import { addTo, type Columns, column, zeroColumns } from './columns';
  */
 export function dividePositive(b: Columns, a: Columns): Columns {
   const n = a.cols;
-  const l = { ...a, data: a.data.slice() };
-  for (let j = 0; j < n; j++) {
-    const own = column(l, j);
-    for (let k = 0; k < j; k++) addTo(own.subarray(j), -l.data[k * n + j]!, column(l, k).subarray(j));
-    const pivot = Math.sqrt(own[j]!);
-    if (!(pivot > 0)) throw new RangeError('the matrix is not positive definite');
-    for (let i = j; i < n; i++) own[i]! /= pivot;
-  }
+  const l = lowerFactor(a);
+  if (!l) throw new RangeError('the matrix is not positive definite');
   const x = zeroColumns(b.rows, n);
   x.data.set(b.data);
   for (let j = 0; j < n; j++) {
@@ -27,6 +21,21 @@ export function dividePositive(b: Columns, a: Columns): Columns {
     divide(column(x, j), l.data[j * n + j]!);
   }
   return x;
+}
+
+/** L of a = L·Lᵀ, zeros above the diagonal; undefined where a is not positive definite. */
+export function lowerFactor(a: Columns): Columns | undefined {
+  const n = a.cols;
+  const l = { ...a, data: a.data.slice() };
+  for (let j = 0; j < n; j++) {
+    const own = column(l, j);
+    for (let k = 0; k < j; k++) addTo(own.subarray(j), -l.data[k * n + j]!, column(l, k).subarray(j));
+    const pivot = Math.sqrt(own[j]!);
+    if (!(pivot > 0)) return undefined;
+    for (let i = j; i < n; i++) own[i]! /= pivot;
+    own.fill(0, 0, j);
+  }
+  return l;
 }
 
 function divide(x: Float64Array, by: number): void {

@@ -16,8 +16,15 @@ const BLOCKS: readonly [path: RegExp, stack: string][] = [
   [/^transformer\.noise_refiner\.(\d+)\.(.+)$/, 'noise refiner'],
   [/^transformer\.context_refiner\.(\d+)\.(.+)$/, 'context refiner'],
   [/^text_encoder\.(?:.*\.)?(?:layers|resblocks|block)\.(\d+)\.(.+)$/, 'text encoder'],
-  [/^text_encoder_[23]\.(?:.*\.)?(?:layers|resblocks|block)\.(\d+)\.(.+)$/, 'second text encoder'],
+  [/^text_encoder_[23]\.(?:.*\.)?(?:layers|resblocks|block)\.(\d+)\.(.+)$/, 'text encoder 2'],
 ];
+
+/** A module without the numbers by which diffusers counts what stands in a row: `ff.net.0.proj` and `ff.net.2`. */
+const shortened = (module: string) =>
+  module
+    .replace(/\bto_out\.0$/, 'to_out')
+    .replace(/\bnet\.0\.proj$/, 'in')
+    .replace(/\bnet\.2$/, 'out');
 
 /** The role of a tensor of an image model; `path` is that of its module where its name is no tensor's of a checkpoint. */
 export function imageRole(
@@ -29,7 +36,7 @@ export function imageRole(
   const { kind } = tensorRole(name, shape);
   for (const [of, stack] of BLOCKS) {
     const [, number, module] = of.exec(counted) ?? [];
-    if (module !== undefined) return { stack, layer: Number(number), module, kind };
+    if (module !== undefined) return { stack, layer: Number(number), module: shortened(module), kind };
   }
   return { layer: null, module: counted.slice(counted.indexOf('.') + 1), kind };
 }

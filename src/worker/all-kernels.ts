@@ -7,6 +7,7 @@ import type { ThreadCalls, WorkKind } from '../host/threads';
 import { methods } from '../merge/methods';
 import { openStatistics } from '../merge/prediction/delta-statistics';
 import { openMerging } from '../merge/run/serve-thread';
+import { combinedValues } from '../merge/tensor/combined-factors';
 import { reporting } from '../platform';
 import { openComparison } from '../tools/difference/compare-tensors';
 
@@ -37,5 +38,8 @@ export function threadCalls(disk?: Disk): ThreadCalls & HelpCalls {
     compare: openComparison,
     engine: (_, { engine, handOver }) => computing(engine, allKernels, handOver),
   };
-  return { ...serveThread(kinds, disk), ...reporting(serveHelp()) };
+  return {
+    ...serveThread(kinds, disk, { combined: combinedValues }),
+    ...reporting(serveHelp()),
+  };
 }

@@ -4,9 +4,7 @@
  */
 
 import {
-  type Combined,
   type CombineSettings,
-  combine,
   combinedRank,
   isDecomposed,
   isGram,
@@ -18,13 +16,12 @@ import type { Recipe } from '../../formats/recipe';
 import { type AdapterUpdate, noteIgnored } from '../../inputs/adapter';
 import { elementCount } from '../../inputs/opened-model';
 import { nameSome, type Problems } from '../../inputs/problems';
-import { derivedTensor, tensorsToRead } from '../../inputs/row-map';
-import { readF32 } from '../../inputs/stored-tensor';
-import type { ReadTensor } from '../../inputs/tensor-view';
+import { tensorsToRead } from '../../inputs/row-map';
 import { imageRole } from '../../models/image-role';
 import { inTensorOrder, splitLayer, type TensorRole, tensorRole } from '../../models/tensor-role';
 import { findFile } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
+import { combinedTensors } from '../tensor/combined-factors';
 import { densityOf } from '../tensor/delta-selectors';
 import {
   type AdapterContributor,
@@ -42,7 +39,7 @@ import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-byt
 import { wantsLambda } from './plan-lambda';
 import type { OpenByPath } from './recipe-models';
 import { finishShards } from './shards';
-import { asModels, type SolvedFactors, solvedFactors } from './solved-factors';
+import { asModels, type SolvedFactors, solvedFactors, solvedTensors } from './solved-factors';
 import { outputDtype } from './tensor-plans';
 
 type AdapterPlan = Omit<Plan, 'recipe' | 'vocabulary'>;
@@ -287,7 +284,7 @@ interface Part {
   values: ResolvedParameters;
 }
 
-/** A and B of a module, worked out together when the first of them is read. */
+/** A and B of a module. */
 function moduleTensors(
   module: string,
   parts: readonly Part[],
@@ -305,46 +302,27 @@ function moduleTensors(
   const ranks = parts.map(({ update }) => update.rank);
   const kept = solved && settings.combination === 'gram' ? 'cat' : settings.combination;
   const rank = combinedRank(kept, ranks, settings.rank, outputs, inputs);
-  let ready: Promise<Combined> | undefined;
-  const combined = (read: ReadTensor) => {
-    ready ??= Promise.all(
-      parts.map(async ({ ref, update, values }) => ({
-        a: await readF32(update.a, read),
-        b: await readF32(update.b, read),
-        rank: update.rank,
-        scale: update.scale,
-        weight: Number(values.weight ?? values.scale) * Number(lambda),
-        density: densityOf(values),
-        id: ref,
-      })),
-    ).then(async (loras) => {
-      if (!solved) return combine(loras, settings);
-      const places = parts.map(({ index }) => index);
-      const whole = await solved.merge(a, loras, places);
-      if (settings.combination === 'gram') return whole;
-      const one = { ...whole, scale: 1, weight: 1, density: 1, id: settings.name };
-      return combine([one], { ...settings, combination: 'svd' });
-    });
-    ready.catch(() => {
-      ready = undefined;
-    });
-    return ready;
-  };
-  const from = parts.flatMap(({ update }) => [update.a, update.b]);
+  const loras = parts.map(({ ref, update, values }) => ({
+    ...{ rank: update.rank, scale: update.scale, density: densityOf(values), id: ref },
+    weight: Number(values.weight ?? values.scale) * Number(lambda),
+  }));
+  const pairs = parts.map(({ update }) => update);
   const dtype = outputDtype(outDtype, tensorsToRead(a)[0]!.dtype);
   const [names, places] = [naming, LORA_NAMINGS.peft].map((of) => of.factors(module, kind)) as [
     ReturnType<LoraNaming['factors']>,
     ReturnType<LoraNaming['factors']>,
   ];
+  const place = {
+    a: { ...a, key: names.a.name, shape: [rank, ...across] },
+    b: { ...a, key: names.b.name, shape: [outputs, rank, ...b.shape.slice(2)] },
+  };
+  const order = parts.map(({ index }) => index);
+  const made = solved
+    ? solvedTensors(place, pairs, settings, loras, order, solved)
+    : combinedTensors(place, pairs, settings, loras);
   return (['a', 'b'] as const).map((side) => {
-    const { name } = names[side];
-    const shape = side === 'a' ? [rank, ...across] : [outputs, rank, ...b.shape.slice(2)];
-    const origin = derivedTensor({ ...a, key: name }, shape, from, async (read) => {
-      const values = (await combined(read))[side];
-      // the other side has been read, or is read from what it finds then
-      if (side === 'b') ready = undefined;
-      return async (begin, end) => values.slice(begin, end);
-    });
+    const origin = made[side];
+    const { key: name, shape } = place[side];
     return {
       name,
       shape,

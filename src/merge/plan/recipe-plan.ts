@@ -7,7 +7,6 @@ import { embeddingRows, storedEmbeddingRows } from '../../inputs/model-tensors';
 import type { OpenModel } from '../../inputs/opened-model';
 import { collectProblems, type Problems } from '../../inputs/problems';
 import { inputName } from '../../inputs/stored-tensor';
-import { imageRole } from '../../models/image-role';
 import { hasTokenRows, inTensorOrder, tensorRole } from '../../models/tensor-role';
 import { findFile, type ModelFile } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
@@ -112,7 +111,8 @@ export async function makePlan(
   );
   const rows = embeddingRows(reference);
   const scopes = recipeScopes(recipe, slices, models, problems);
-  const roleOf = reference.checkpoint.isImage ? imageRole : tensorRole;
+  const { isImage } = reference.checkpoint;
+  const roleOf = isImage ? (await import('../../models/image-role')).imageRole : tensorRole;
   const context = { recipe, method, unfit, vocabularyAsked: vocabulary.asked, problems, roleOf };
   const tensors = inTensorOrder(scopes.flatMap((scope) => planScope(scope, context)));
   if (tensors.length === 0) refuseNothing(problems);

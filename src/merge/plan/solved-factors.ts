@@ -2,9 +2,13 @@
  * The Gram merge of LoRAs as a LoRA: τ = Σ τᵢGᵢ(ΣG)⁻¹ with τᵢ = sᵢBᵢAᵢ is Σ Bᵢ·(sᵢAᵢGᵢ(ΣG)⁻¹), so every Bᵢ stays and the ranks add
  * up. The Gram matrices are those of the merge of models that it stands for, which is planned beside it.
  */
-import { type Combined, combine, type LoraFactors } from '../../adapters/combine';
+import { type Combined, type CombineSettings, combine, type LoraFactors } from '../../adapters/combine';
 import type { Recipe } from '../../formats/recipe';
-import type { TensorRef } from '../../inputs/tensor-view';
+import type { AdapterUpdate } from '../../inputs/adapter';
+import { derivedTensor } from '../../inputs/row-map';
+import { readF32 } from '../../inputs/stored-tensor';
+import type { ReadTensor, TensorRef } from '../../inputs/tensor-view';
+import type { combinedTensors } from '../tensor/combined-factors';
 import { type Prepared, requirePrepared } from '../tensor/prepared';
 import type { Plan, TensorPlan } from './plan';
 
@@ -71,4 +75,43 @@ export function solvedFactors(plan: Plan): SolvedFactors {
 
 function keyOf({ folder, file, key }: TensorRef): string {
   return [folder, file, key].join('\n');
+}
+
+/** A and B of a module whose merge was solved from how models use their inputs; worked out together when the first is read. */
+export function solvedTensors(
+  place: Parameters<typeof combinedTensors>[0],
+  pairs: readonly AdapterUpdate[],
+  settings: CombineSettings,
+  loras: Parameters<typeof combinedTensors>[3],
+  contributors: readonly number[],
+  solved: SolvedFactors,
+): Record<'a' | 'b', TensorRef> {
+  const from = pairs.flatMap(({ a, b }) => [a, b]);
+  let ready: Promise<Combined> | undefined;
+  const combined = (read: ReadTensor) => {
+    ready ??= Promise.all(
+      loras.map(async (lora, i) => ({
+        ...lora,
+        a: await readF32(pairs[i]!.a, read),
+        b: await readF32(pairs[i]!.b, read),
+      })),
+    ).then(async (read) => {
+      const whole = await solved.merge(pairs[0]!.a, read, contributors);
+      if (settings.combination === 'gram') return whole;
+      const one = { ...whole, scale: 1, weight: 1, density: 1, id: settings.name };
+      return combine([one], { ...settings, combination: 'svd' });
+    });
+    ready.catch(() => {
+      ready = undefined;
+    });
+    return ready;
+  };
+  const tensor = (side: 'a' | 'b') =>
+    derivedTensor(place[side], place[side].shape, from, async (read) => {
+      const values = (await combined(read))[side];
+      // the other side has been read, or is read from what it finds then
+      if (side === 'b') ready = undefined;
+      return async (begin, end) => values.slice(begin, end);
+    });
+  return { a: tensor('a'), b: tensor('b') };
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { diskFolder } from '../../../e2e/disk-folder';
 import { goldenFolder } from '../../../e2e/goldens';
+import { diffusers, kohya, loraFile } from '../../../e2e/image-loras';
 import { treeHashOf } from '../../../e2e/tree-hash';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import type { Dtype } from '../../formats/dtype';
@@ -13,9 +14,10 @@ import { buildSafetensorsHeader } from '../../formats/safetensors-write';
 import { ggufEncoder } from '../../gguf/gguf-file';
 import type { OpenModels } from '../../host/models';
 import { diskSource, openFile } from '../../host/node/storage';
-import { serveThread } from '../../host/serve-thread';
+import { type Makers, serveThread } from '../../host/serve-thread';
 import { startThreadsHere } from '../../host/threads.test.support';
 import { openHashedInputs } from '../../host/weight-inputs';
+import { scaledValues } from '../../inputs/kind-updates';
 import { memoryFolder, openerOf } from '../../inputs/memory-models.test.support';
 import type { ModelFolder } from '../../sources/model-folder';
 import { methodById } from '../methods';
@@ -23,6 +25,7 @@ import { finishGguf } from '../plan/finished-gguf';
 import type { Plan } from '../plan/plan';
 import { makePlan } from '../plan/recipe-plan';
 import { finishShards } from '../plan/shards';
+import { combinedValues } from '../tensor/combined-factors';
 import type { Prepared } from '../tensor/prepared';
 import { openMergeThreads } from './remote-thread';
 import { type MergeThreads, runPlan } from './run';
@@ -33,10 +36,22 @@ const disk = {
     diskSource(origin, origin.identity),
   file: ({ location }: { location: string }) => openFile(location),
 };
+/** What threads make by themselves, and how often they did. */
+const made = { scaled: 0, combined: 0 };
+const makers: Makers = {
+  scaled(...given) {
+    made.scaled++;
+    return scaledValues(...given);
+  },
+  combined(...given) {
+    made.combined++;
+    return combinedValues(...given);
+  },
+};
 let out: string;
 beforeAll(() => {
   out = mkdtempSync(join(tmpdir(), 'amalgam-threads-'));
-  startThreadsHere(() => serveThread({ merge: openMerging }, disk));
+  startThreadsHere(() => serveThread({ merge: openMerging }, disk, makers));
 });
 afterAll(() => rmSync(out, { recursive: true }));
 
@@ -246,6 +261,25 @@ test('values that are computed here, of a quantized kind of adapter, reach the t
   expect(several.files.map(treeHashOf)).toEqual(one.files.map(treeHashOf));
   expect(several.tensors).toEqual(one.tensors);
 });
+
+test.each(['', ', combination: svd, rank: 3'])(
+  'factors that LoRAs make as one are made by each thread%s',
+  async (amalgam) => {
+    const from = [loraFile('one', kohya), loraFile('two', diffusers)];
+    const plan = await planOf(
+      `merge_method: task_arithmetic\nmodels: [{model: one, parameters: {weight: 0.7}}, {model: two, parameters: {weight: 0.4}}]\namalgam: {output: adapter${amalgam}}\n`,
+      from,
+    );
+    const one = await merged(plan, from, 0);
+    Object.assign(made, { scaled: 0, combined: 0 });
+    const several = await merged(plan, from, 2, undefined, true, { unitBytes: 0 });
+    expect(several.files.map(treeHashOf)).toEqual(one.files.map(treeHashOf));
+    expect(several.tensors).toEqual(one.tensors);
+    // A and B of two modules; α is that of one of the two LoRAs
+    expect(made.combined).toBe(4);
+    expect(made.scaled).toBeGreaterThanOrEqual(2);
+  },
+);
 
 test.each(['gguf: Q8_0', 'gguf: Q4_K_M, gguf_only: true'])('a GGUF file, %s', async (amalgam) => {
   const samples = join(import.meta.dirname, '../../../public/samples');

@@ -9,7 +9,7 @@ import type { ShownMetric } from './shown-metric';
 export interface GridTensor {
   name: string;
   layer: number | null;
-  stack?: string;
+  stack?: string | undefined;
   module: string;
   copied: boolean;
   /** The tensors that a cell stands for: the experts of one projection. */
@@ -342,9 +342,7 @@ function stackOf({ name, layer, stack }: GridTensor): string {
 /** Name of each secondary stack of layers, `vision_tower`; none for the stack of most tensors, unless all have a name. */
 function towersOf(tensors: readonly GridTensor[]): Map<string, string> {
   const named = new Set(tensors.flatMap(({ stack }) => stack ?? []));
-  const last = (stack: string) => (stack.endsWith('text encoder') ? 1 : 0);
-  if (named.size > 0)
-    return new Map([...named].sort((a, b) => last(a) - last(b)).map((stack) => [stack, stack]));
+  if (named.size > 0) return new Map([...named].sort().map((stack) => [stack, stack]));
   const sizes = new Map<string, number>();
   for (const tensor of tensors) {
     if (tensor.layer !== null) sizes.set(stackOf(tensor), (sizes.get(stackOf(tensor)) ?? 0) + 1);

@@ -164,7 +164,7 @@ export function LayersCanvas({ view }: { view: CanvasView }) {
     <div className="stack" ref={root}>
       {expanded === null ? null : (
         <p className="small">
-          <code>{expanded}</code>, {expanded.includes('experts') ? 'an expert' : 'a block'} a column.{' '}
+          <code>{expanded}</code>, one a column.{' '}
           <LinkButton onClick={() => setView(studio, { expanded: null })}>Back to all modules</LinkButton>
         </p>
       )}

@@ -213,7 +213,7 @@ function foldExperts<T extends GridTensor>(tensors: readonly T[]): GridTensor[] 
     kept.push({
       name: first.name.replace(first.module, module),
       layer: first.layer,
-      ...(first.stack !== undefined && { stack: first.stack }),
+      stack: first.stack,
       module,
       copied: members.every((m) => m.copied),
       members,
@@ -228,7 +228,7 @@ function expertsOf<T extends GridTensor>(tensors: readonly T[], module: string):
     const match = EXPERT.exec(tensor.module);
     if (!match || tensor.module.replace(EXPERT, '$1.*.$3') !== module) return [];
     const { name, layer, stack, copied } = tensor;
-    return [{ name, layer, ...(stack !== undefined && { stack }), copied, module: match[2]! }];
+    return [{ name, layer, stack, copied, module: match[2]! }];
   });
 }
 

@@ -72,8 +72,7 @@ export async function forgetEarlier(studio: Studio): Promise<void> {
 export function whyNotRun(state: StudioState): string | null {
   const busy = whyBusy(state);
   if (busy) return busy.why;
-  if (isOfImages(state.recipe, state.models))
-    return 'A model of images writes no text: it cannot be run here.';
+  if (isOfImages(state.recipe, state.models)) return 'Image models cannot be run here.';
   if (state.recipe.base === null && !state.recipe.contributors.some((c) => c.enabled)) {
     return 'The recipe has no models yet.';
   }

@@ -14,8 +14,8 @@ import { freeName, shortName } from './built-recipe';
 import type { SavedOutput } from './job-state';
 import { type Pins, withOpened } from './model-origins';
 import { openRecipeFile } from './opened-recipe';
-import { addContributor, emptyRecipe, type RecipeState, setBase, setRecommended } from './recipe-state';
-import { isOfImages } from './recipe-validation';
+import { addContributor, type RecipeState, setBase, setRecommended } from './recipe-state';
+import { isOfImages, needsNoBase } from './recipe-validation';
 import { recipeToAddTo, sampleRecipe, withModels } from './roles';
 import { editRecipe, methodOf, noticed, notify, notifyError, type Studio } from './studio';
 import type { AddTarget } from './studio-state';
@@ -86,7 +86,7 @@ export function addModels(studio: Studio, added: readonly ModelInfo[]): void {
   const { models } = studio.store.getState();
   editRecipe(studio, (recipe) => {
     const filled = withModels(recipeToAddTo(recipe, added, models), added, models);
-    return withOutput(recommended(filled, added), recipe, models);
+    return withOutput(recommended(filled, added), recipe.base, models);
   });
 }
 
@@ -99,21 +99,19 @@ export function takeModel(studio: Studio, ref: string, target: AddTarget): void 
     const start = recipeToAddTo(recipe, added, models);
     // an adapter names its base
     const isAdapter = added[0]?.kind === 'adapter';
-    if (target === 'base' && !isAdapter) return withOutput(setBase(start, ref), recipe, models);
+    if (target === 'base' && !isAdapter) return withOutput(setBase(start, ref), recipe.base, models);
     const next = isAdapter ? withModels(start, added, models) : addContributor(start, ref);
-    return withOutput(recommended(next, added), recipe, models);
+    return withOutput(recommended(next, added), recipe.base, models);
   });
 }
 
-/** LoRAs of image models become a LoRA until a model is there that they can be merged into. @param before nothing was added yet */
-function withOutput(recipe: RecipeState, before: RecipeState, models: readonly ModelInfo[]): RecipeState {
-  if (!isOfImages(recipe, models)) return recipe;
-  const isWhole = ({ ref }: { ref: string }) => models.some((m) => m.ref === ref && m.kind === 'checkpoint');
-  if (recipe.base === null && !recipe.contributors.some(isWhole)) return { ...recipe, output: 'adapter' };
-  if (recipe.base === before.base) return recipe;
-  // added up as every program that draws does, and as they are where they become a LoRA
-  const isFirst = recipe.method === emptyRecipe.method && recipe.parameters === emptyRecipe.parameters;
-  return { ...recipe, output: 'model', ...(isFirst && { parameters: { normalize: false } }) };
+/** LoRAs of image models become a LoRA until a model is there that they can be merged into. @param was base before */
+function withOutput(recipe: RecipeState, was: string | null, models: readonly ModelInfo[]): RecipeState {
+  const { base } = recipe;
+  if (!isOfImages(recipe, models) || (base && base === was)) return recipe;
+  const lora: RecipeState = { ...recipe, output: 'adapter' };
+  if (base) return { ...lora, output: 'model' };
+  return needsNoBase(lora, models) ? lora : recipe;
 }
 
 /** Gives added models the settings that the method recommends: mergekit's default density of 1 trims nothing. */

@@ -128,16 +128,14 @@ function baseProblems(
   const { base } = recipe;
   if (base !== null) {
     const message = `${shortName(base)} is an adapter and cannot be the base.`;
-    return isAdapter(base) ? [problem(place, message, 'Choose a full checkpoint as the base.')] : [];
+    return isAdapter(base) ? [problem(place, message, 'Choose a checkpoint as the base.')] : [];
   }
   if (needsNoBase(recipe, models)) return [];
   const remedy = 'Choose the base on the left.';
   if (method.base === 'required')
     return [problem(place, `${methodName(method)} needs a base model.`, remedy)];
   const adapter = recipe.contributors.find((c) => c.enabled && isAdapter(c.ref));
-  return adapter
-    ? [problem(place, `The adapter ${shortName(adapter.ref)} needs a base model to sit on.`, remedy)]
-    : [];
+  return adapter ? [problem(place, `The adapter ${shortName(adapter.ref)} needs a base model.`, remedy)] : [];
 }
 
 /** Whether LoRAs become a LoRA by their factors alone. */
@@ -149,8 +147,8 @@ export function needsNoBase(recipe: RecipeState, models: readonly ModelInfo[]): 
 
 /** Whether the recipe is of models that draw, which cannot be run here. */
 export function isOfImages({ base, contributors }: RecipeState, models: readonly ModelInfo[]): boolean {
-  const refs = base === null ? contributors.map(({ ref }) => ref) : [base];
-  return refs.length > 0 && refs.every((ref) => models.some((m) => m.ref === ref && m.isImage));
+  const all = base ? [{ ref: base }] : contributors;
+  return all.length > 0 && all.every(({ ref }) => models.some((m) => m.ref === ref && m.isImage));
 }
 
 function contributorProblems(recipe: RecipeState, method: MergeMethod): RecipeProblem[] {
