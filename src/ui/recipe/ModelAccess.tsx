@@ -16,8 +16,7 @@ import {
   reopenFolder,
   reopenFolders,
 } from '../state/named-models';
-import { editRecipe, noticed, setView } from '../state/studio';
-import type { Unopened } from '../state/studio-state';
+import { editRecipe, noticed, setView, type Unopened } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
 /** Several folders of before, opened by one click. */
