@@ -46,10 +46,10 @@ test('the YAML beside the form: an edit of one is an edit of the other, mistakes
   await expect(
     page.getByText(new RegExp(`Line ${line}, column 1: lambda does not belong here`)),
   ).toBeVisible();
-  await expect(page.locator('li[data-wrong]')).toHaveText(String(line));
+  await expect(page.locator('li[data-tone="bad"]')).toHaveText(String(line));
   await expect(density).toHaveValue('0.45');
   await text.fill(`${yaml}amalgam:\n  exclude: ["*.mlp.*"]\n`);
-  await expect(page.locator('li[data-wrong]')).toHaveCount(0);
+  await expect(page.locator('li[data-tone="bad"]')).toHaveCount(0);
   await show(page, 'Files');
   await expect(page.getByText(/18 of 56 tensors are left out of the merge/)).toBeVisible();
   await page.getByRole('button', { name: 'Undo' }).click();

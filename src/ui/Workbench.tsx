@@ -17,8 +17,7 @@ import { isRecipeOf } from './state/recipe-identity';
 import { isUntouched } from './state/roles';
 import { startMerge } from './state/run';
 import { currentRun, isFinished } from './state/runs';
-import { noticed, notify, setView, showTab } from './state/studio';
-import type { StudioState } from './state/studio-state';
+import { noticed, notify, type StudioState, setView, showTab } from './state/studio';
 import { JOB_WORDS, placeOf, TABS, type Tab } from './state/tabs';
 import { useMedia, useNarrow, useRecipeAs, useSlice, useStudio, useStudioState } from './studio-context';
 import { detailOf } from './tool-details';
@@ -48,7 +47,7 @@ function part(load: () => Promise<ComponentType>): ReactNode {
   const Screen = lazy(async () => ({ default: await load() }));
   return (
     <PartBoundary>
-      <Suspense fallback={<div className="screen" aria-busy="true" />}>
+      <Suspense fallback={<div className="stack loose screen" aria-busy="true" />}>
         <Screen />
       </Suspense>
     </PartBoundary>
@@ -123,7 +122,7 @@ export function Workbench() {
       <TopBar />
       {merges && !narrow ? (
         <aside className="recipe" aria-label="Recipe">
-          <div className="recipe-form">
+          <div className="stack roomy scroll recipe-form">
             <PartBoundary>
               <RecipePanel />
             </PartBoundary>
@@ -141,7 +140,7 @@ export function Workbench() {
       </main>
       {side === 'none' ? null : (
         <PartBoundary>
-          <Suspense fallback={<aside className="inspector" aria-hidden="true" />}>
+          <Suspense fallback={<aside className="stack roomy scroll inspector" aria-hidden="true" />}>
             <Inspector />
           </Suspense>
         </PartBoundary>
@@ -178,7 +177,11 @@ function MergePlace({ tab }: { tab: Tab }) {
     <>
       <StartDoors />
       <Result />
-      <Tabs.Root className="main-tabs" value={tab} onValueChange={(next) => showTab(studio, next as Tab)}>
+      <Tabs.Root
+        className="stack head-rows main-tabs"
+        value={tab}
+        onValueChange={(next) => showTab(studio, next as Tab)}
+      >
         <div className="tabs-bar">
           <TabList label="Views" chosen={tab}>
             {shown.map(({ id, text }) => (
@@ -192,7 +195,7 @@ function MergePlace({ tab }: { tab: Tab }) {
         {shown.map(({ id }) => (
           <Tabs.Content
             key={id}
-            className={id === 'recipe' ? 'tab-content recipe-tab' : 'tab-content'}
+            className={id === 'recipe' ? 'tab-content stack roomy recipe-tab' : 'tab-content'}
             value={id}
           >
             {screens[id]}

@@ -36,8 +36,8 @@ import {
   type Studio,
   type StudioWorker,
   setView,
+  type Theme,
 } from './state/studio';
-import type { Theme } from './state/studio-state';
 import { StudioProvider } from './studio-context';
 import { Workbench } from './Workbench';
 
@@ -180,7 +180,7 @@ class FaultBoundary extends Component<{ children: ReactNode }, { thrown: unknown
     if (this.state.thrown === null) return this.props.children;
     return (
       <div className="stack loose fault">
-        <h1>The studio stopped drawing</h1>
+        <h1 className="title">The studio stopped drawing</h1>
         <p className="quiet">Files already saved are safe. Reload the page to go on.</p>
         <ErrorCard error={errorReport(this.state.thrown)} />
       </div>

@@ -10,8 +10,7 @@ import {
 } from 'react';
 import { useStore } from 'zustand';
 import { useShallow } from 'zustand/react/shallow';
-import { notifyError, type Studio, type StudioWorker } from './state/studio';
-import type { RecipeAs, StudioState } from './state/studio-state';
+import { notifyError, type RecipeAs, type Studio, type StudioState, type StudioWorker } from './state/studio';
 
 const StudioContext = createContext<Studio | null>(null);
 

@@ -8,6 +8,7 @@ import { TextChoice } from '../../ui/measure/TextChoice';
 import { Button } from '../../ui/parts/Button';
 import { Problem, ToolEnd } from '../../ui/parts/Message';
 import { OneModel } from '../../ui/parts/ModelSelect';
+import { NumberTable } from '../../ui/parts/NumberTable';
 import { OptionsForm } from '../../ui/parts/OptionsForm';
 import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
 import { type Cost, Costs, Section, Sentences } from '../../ui/parts/Section';
@@ -17,8 +18,7 @@ import type { SavedOutput } from '../../ui/state/job-state';
 import { openSampleTexts } from '../../ui/state/measure-texts';
 import { openOutput } from '../../ui/state/models';
 import { checkpointOf, choiceName, chosenModel, fileNameOf } from '../../ui/state/roles';
-import { notify } from '../../ui/state/studio';
-import type { StudioState } from '../../ui/state/studio-state';
+import { notify, type StudioState } from '../../ui/state/studio';
 import { beginTool, chooseToolModels, editTool, whyNotSaved } from '../../ui/state/tool-jobs';
 import { useStudio, useStudioState } from '../../ui/studio-context';
 import { layerWords, settingsProblem } from './choose-layers';
@@ -34,7 +34,7 @@ export function Screen() {
     void openSampleTexts(studio);
   }, [studio]);
   return (
-    <div className="screen tool-screen">
+    <div className="stack roomy screen tool-screen">
       <OneModel
         label="Model to prune"
         value={model}
@@ -226,29 +226,16 @@ function Steps({ steps }: { steps: readonly CollapseStep[] }) {
   return (
     <details open={steps.length <= 12}>
       <summary className="small quiet">What was tried: {steps.length}</summary>
-      <table className="plain-table">
-        <thead>
-          <tr>
-            <th scope="col">layer</th>
-            <th scope="col">takes in</th>
-            <th scope="col">similarity</th>
-            <th scope="col">kept</th>
-            <th scope="col">layers</th>
-          </tr>
-        </thead>
-        <tbody>
-          {steps.map((step, i) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: steps only come at the end.
-            <tr key={i}>
-              <td>{step.layer}</td>
-              <td>{step.count}</td>
-              <td>{step.similarity === null ? 'not finite' : formatReal(step.similarity)}</td>
-              <td>{step.accepted ? 'yes' : 'no'}</td>
-              <td>{step.layers}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <NumberTable
+        heads={['layer', 'takes in', 'similarity', 'kept', 'layers']}
+        rows={steps.map(({ layer, count, similarity, accepted, layers }, i) => ({
+          key: i,
+          cells: [
+            ...[layer, count, similarity === null ? 'not finite' : formatReal(similarity)],
+            ...[accepted ? 'yes' : 'no', layers],
+          ],
+        }))}
+      />
     </details>
   );
 }

@@ -38,7 +38,7 @@ export function Screen() {
     );
   };
   return (
-    <div className="screen tool-screen">
+    <div className="stack roomy screen tool-screen">
       <OneModel
         label="Model to convert"
         value={model}

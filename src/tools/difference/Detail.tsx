@@ -38,7 +38,7 @@ function tensorsOf({ report, finished }: ToolJob<'compare'>): readonly TensorDif
 function Numbers({ tensor: t, pair }: { tensor: TensorDifference; pair: string }) {
   const dtype = t.dtype.base === t.dtype.finetuned ? t.dtype.base : `${t.dtype.base} → ${t.dtype.finetuned}`;
   return (
-    <div className="difference-detail">
+    <div className="stack roomy difference-detail">
       <div className="stack loose">
         <Section title="Tensor">
           <h3 className="tensor-title">{t.name}</h3>

@@ -1,7 +1,7 @@
 /** Metrics of the difference chart. Pure. */
 
 import { formatPercent, formatReal } from '../../formats/quantity';
-import { SHARE, type ShownMetric, SIZE } from '../../ui/charts/shown-metric';
+import { SHARE, type ShownMetric, SIZE } from '../../ui/charts/measured';
 import type { compareOptions } from './options';
 
 export type DifferenceMetricId = (typeof compareOptions.metric.values)[number];

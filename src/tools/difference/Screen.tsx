@@ -161,7 +161,7 @@ function usePlanned(base: string): readonly PlanTensor[] {
 export function Screen() {
   const found = useStudioState((s) => s.tools.jobs.compare);
   return (
-    <div className="screen tool-screen">
+    <div className="stack roomy screen tool-screen">
       <PairPicker />
       <OpenModels />
       <Form />

@@ -50,7 +50,7 @@ export function Screen() {
     editTool(studio, 'lora', { ...(others as Partial<Values>), resize: true, rank });
   };
   return (
-    <div className="screen tool-screen">
+    <div className="stack roomy screen tool-screen">
       <Segmented
         label="What goes in"
         value={subject}

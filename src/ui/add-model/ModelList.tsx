@@ -8,8 +8,7 @@ import { Button, LockIcon } from '../parts/Button';
 import { ModelMeta } from '../parts/Section';
 import { takeModel, whyNotAdd } from '../state/models';
 import { lineage } from '../state/roles';
-import type { StudioWorker } from '../state/studio';
-import type { AddTarget } from '../state/studio-state';
+import type { AddTarget, StudioWorker } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
 interface HitListProps {

@@ -2,8 +2,7 @@ import { useEffect, useId, useMemo, useRef, useState } from 'react';
 import { metrics } from '../charts/metrics';
 import { DialogFrame } from '../parts/DialogFrame';
 import { type Action, allActions, keysText, perform } from '../state/actions';
-import { setView } from '../state/studio';
-import type { StudioState } from '../state/studio-state';
+import { type StudioState, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
 /** Keys of charts, lists and fields, where the focus is in one. */

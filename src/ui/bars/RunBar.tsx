@@ -17,8 +17,7 @@ import { resumable } from '../state/past-runs';
 import { isRecipeOf } from '../state/recipe-identity';
 import { resumeRun, startMerge } from '../state/run';
 import { currentRun, type RunState, runShare, runWords, spokenWords } from '../state/runs';
-import { setView, showTab } from '../state/studio';
-import type { StudioState } from '../state/studio-state';
+import { type StudioState, setView, showTab } from '../state/studio';
 import type { Tab } from '../state/tabs';
 import { useStudio, useStudioState } from '../studio-context';
 

@@ -74,7 +74,7 @@ function Group({ group, why, onRemove }: GroupProps) {
       <p className="small quiet">{meaning}</p>
       <ul className="files ruled panel">
         {items.map((item) => (
-          <li key={item.id}>
+          <li key={item.id} className="row spread loose small">
             <span className="grid grow">
               <span className="mono small truncate" title={item.name}>
                 {item.name}

@@ -20,8 +20,7 @@ import { ACTIONS, keysText } from '../state/actions';
 import { engineSummary } from '../state/job';
 import { currentRun, runShare } from '../state/runs';
 import { type Room, readRoom } from '../state/stored-items';
-import { editSlice, setView } from '../state/studio';
-import type { BackendChoice, Theme } from '../state/studio-state';
+import { type BackendChoice, editSlice, setView, type Theme } from '../state/studio';
 import { JOB_WORDS, PLACES, type Place, placeOf, type Tab } from '../state/tabs';
 import { useNarrow, useStudio, useStudioState } from '../studio-context';
 
@@ -31,7 +30,7 @@ export function TopBar() {
   const narrow = useNarrow();
   return (
     <header className="row loose topbar">
-      <h1 className="row brand">
+      <h1 className="row">
         <Mark />
         <span className="brand-name">Amalgam</span>
       </h1>
@@ -85,7 +84,7 @@ function Places() {
         <a
           key={id}
           href={`#tab=${id === 'merge' ? 'layers' : id}`}
-          className="place-link"
+          className="row nowrap place-link"
           aria-current={id === place ? 'page' : undefined}
           onClick={(event) => {
             // with a key it opens in another tab of the browser
@@ -158,7 +157,7 @@ function StorageBadge() {
     <PopoverFrame
       label="Kept in this browser"
       trigger={
-        <button type="button" className="badge storage-badge" aria-label={text}>
+        <button type="button" className="button rigid badge storage-badge" aria-label={text}>
           <DiskIcon />
           <span className="storage-used">{formatBytes(room.used)}</span>{' '}
           <span className="badge-detail">of {formatBytes(room.quota)}</span>
@@ -198,10 +197,12 @@ function EngineBadge() {
     <PopoverFrame
       label="Engine"
       trigger={
-        <button type="button" className="badge" data-tone={summary.tone}>
+        <button type="button" className="button rigid badge" data-tone={summary.tone}>
           <span className="badge-dot" aria-hidden="true" />
-          <span className="badge-kind">{summary.kind}</span>
-          {summary.detail ? <span className="badge-detail"> · {summary.detail}</span> : null}
+          <span>
+            {summary.kind}
+            {summary.detail ? <span className="badge-detail"> · {summary.detail}</span> : null}
+          </span>
         </button>
       }
     >

@@ -28,7 +28,7 @@ import {
   sameStates,
 } from './heatmap-data';
 import { type Arrangement, type HeatmapPicture, heatmapLayout, paintHeatmap } from './heatmap-paint';
-import type { ShownMetric } from './shown-metric';
+import type { ShownMetric } from './measured';
 
 interface HeatmapGridProps {
   labelledBy: string;
@@ -203,7 +203,7 @@ const Bands = memo(function Bands({ bands }: { bands: readonly Band[] }) {
   let column = 2;
   if (bands.length === 0) return null;
   return (
-    <div className="heat-row heat-bands" aria-hidden="true">
+    <div className="heat-row heat-bands tiny quiet" aria-hidden="true">
       {bands.map(({ label, columns }) => {
         const from = column;
         column += columns;
@@ -219,7 +219,7 @@ const Bands = memo(function Bands({ bands }: { bands: readonly Band[] }) {
 
 const Heads = memo(function Heads({ grid }: { grid: LayerGrid }) {
   return (
-    <div role="row" className="heat-row heat-heads">
+    <div role="row" className="heat-row heat-heads low tiny quiet">
       <span role="columnheader" className="visually-hidden">
         layer
       </span>
@@ -299,7 +299,7 @@ const LABEL_HEIGHT = 11;
 const Row = memo(function Row({ row, metric, focused, selected, hovered, numbered }: RowProps) {
   return (
     <div role="row" className="heat-row">
-      <span role="rowheader" className="heat-layer" aria-label={rowWords(row)}>
+      <span role="rowheader" className="heat-layer tiny quiet" aria-label={rowWords(row)}>
         {numbered ? rowLabel(row) : ''}
       </span>
       {row.cells.map((cell, i) =>

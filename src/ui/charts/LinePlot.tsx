@@ -1,7 +1,7 @@
 import { scaleLinear, scaleLog } from 'd3-scale';
 import { formatReal } from '../../formats/quantity';
 
-/** A line through measured points, with axes, and a ring around the best. */
+// A line through measured points, with axes, and a ring around the best.
 
 interface LinePlotProps {
   width: number;

@@ -2,8 +2,8 @@
 import { scaleLinear } from 'd3-scale';
 import { interpolateViridis } from 'd3-scale-chromatic';
 import { extremeValues, type Heatmap, linearErrors, linearValues } from './heatmap-data';
+import type { ShownMetric } from './measured';
 import { isFlat } from './metric-choice';
-import type { ShownMetric } from './shown-metric';
 
 export interface ColorScale {
   min: number;

@@ -11,10 +11,9 @@ import {
   rowLabel,
   rowWords,
 } from './heatmap-data';
-import { differenceIn, keptEnergy, type Measured, mean } from './measured';
+import { differenceIn, keptEnergy, type Measured, mean, valueText } from './measured';
 import { differenceMetric } from './metric-choice';
 import { metricById } from './metrics';
-import { valueText } from './shown-metric';
 
 const tensor = (layer: number | null, module: string, name = `l${layer}.${module}.weight`) => ({
   name,

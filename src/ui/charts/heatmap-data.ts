@@ -1,9 +1,8 @@
 /** The layer × module grid of a checkpoint, and its values. Pure: from plans and reports of tensors to rows of cells. */
 import { sameItems } from '../../merge/prediction/same-items';
 import type { TensorReport } from '../../reports/job';
-import { differenceIn, type Measured, mean, rangeOf } from './measured';
+import { differenceIn, type Measured, mean, rangeOf, type ShownMetric } from './measured';
 import { isAwaited, type Metric, measure, type Subject } from './metrics';
-import type { ShownMetric } from './shown-metric';
 
 /** Fields of a tensor that the grid needs; plans and reports both have them. */
 export interface GridTensor {

@@ -4,8 +4,7 @@
  */
 import { type ColorScale, wantsLightText } from './color-scale';
 import type { Cell, Heatmap, LayerGrid } from './heatmap-data';
-import type { Measured } from './measured';
-import type { ShownMetric } from './shown-metric';
+import type { Measured, ShownMetric } from './measured';
 
 // ---------------------------------------------------------------- layout
 

@@ -4,9 +4,8 @@
  */
 import { formatFixed, NBSP } from '../../formats/quantity';
 import type { Contributor } from '../state/runs';
-import { type Measured, methodTraits, type RecipeTraits } from './measured';
+import { type Measured, methodTraits, type RecipeTraits, realTick, type ShownMetric } from './measured';
 import { type Metric, type MetricId, metrics, type Subject } from './metrics';
-import { realTick, type ShownMetric } from './shown-metric';
 
 /** Why a metric does not exist for a recipe, or null. */
 export function absenceOf(metric: Metric, traits: RecipeTraits): string | null {

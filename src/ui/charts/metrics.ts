@@ -6,21 +6,25 @@
 import { formatFixed, formatPercent, formatReal } from '../../formats/quantity';
 import { awaitsMerge, isPredicted, sampledError } from '../../merge/prediction/predicted-report';
 import type { TensorReport } from '../../reports/job';
-import type { MethodTraits } from './measured';
 import {
   chanceOverlap,
   changing,
   cosineOf,
+  digits,
   effectOf,
   keptEnergy,
   type Measured,
+  type MethodTraits,
   ofContributor,
   outputChangeOf,
   overlapOfModels,
+  realTick,
+  SHARE,
+  type ShownMetric,
+  SIZE,
   shareOf,
   untouchedByChance,
 } from './measured';
-import { digits, realTick, SHARE, type ShownMetric, SIZE } from './shown-metric';
 
 interface MetricRow extends ShownMetric {
   /** As the address and the files have it. */

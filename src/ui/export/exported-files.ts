@@ -19,7 +19,7 @@ import { saveFile, saveText } from '../local/local-files';
 import { LETTERS } from '../parts/Section';
 import { fileName } from '../state/job-state';
 import type { FinishedRun } from '../state/runs';
-import type { StudioState } from '../state/studio-state';
+import type { StudioState } from '../state/studio';
 import { type Figure, figureOf, figureSvg } from './figure';
 
 // Numbers as CSV in long form (RFC 4180): a row for every run, tensor, metric and subject. Pure.

@@ -12,11 +12,10 @@ import { freeName, recipeTitle } from '../state/built-recipe';
 import { openRecipe } from '../state/opened-recipe';
 import { copyShareLink, openSaved, saveRecipe } from '../state/recipe-draft';
 import { remix } from '../state/remixed-recipe';
-import { notify, notifyError, setView } from '../state/studio';
-import type { ViewSlice } from '../state/studio-state';
+import { notify, notifyError, setView, type ViewSlice } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
-/** The example recipes that ship with the studio: YAML files in `recipes/`, each runnable on the sample family. */
+// The example recipes that ship with the studio: YAML files in `recipes/`, each runnable on the sample family.
 
 interface GalleryRecipe {
   /** The file's name without its ending. */

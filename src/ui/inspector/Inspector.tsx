@@ -1,9 +1,8 @@
 import { type ReactNode, Suspense } from 'react';
 import type { PlanTensor } from '../../reports/plan';
-import { differenceIn, type Measured } from '../charts/measured';
+import { differenceIn, type Measured, valueParts } from '../charts/measured';
 import { differenceMetric, subjectsOf } from '../charts/metric-choice';
 import { isAwaited, type Metric, measure, metrics } from '../charts/metrics';
-import { valueParts } from '../charts/shown-metric';
 import { type LayersRun, reportsFor, shownRuns, useNow, useRuns, writesFactors } from '../layers/runs';
 import { Button, CloseIcon } from '../parts/Button';
 import { RunLetter, Section } from '../parts/Section';
@@ -146,7 +145,7 @@ function TensorOf({ run, tensor }: { run: LayersRun; tensor: PlanTensor }) {
 export function Panel({ children }: { children: ReactNode }) {
   const studio = useStudio();
   return (
-    <aside className="inspector" aria-label="Inspector">
+    <aside className="stack roomy scroll inspector" aria-label="Inspector">
       <Button
         icon={CloseIcon}
         variant="quiet"

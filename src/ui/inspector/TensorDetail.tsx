@@ -7,6 +7,7 @@ import type { PlanTensor } from '../../reports/plan';
 import { colorScale } from '../charts/color-scale';
 import { changing, keptEnergy } from '../charts/measured';
 import { metricById } from '../charts/metrics';
+import { NumberTable } from '../parts/NumberTable';
 import { Fact, modelColor, Section, Swatch } from '../parts/Section';
 import { deltaKey } from '../state/delta-statistics';
 import { predictedMasks } from '../state/predicted-reports';
@@ -236,46 +237,23 @@ function CosineMatrix({
   cosine: readonly (readonly number[])[];
 }) {
   const scale = colorScale(metricById('cosine'), -1, 1, useShownTheme());
+  const cell = (value: number | undefined) =>
+    value === undefined ? (
+      <span className="faint">–</span>
+    ) : (
+      <span className="row nowrap tight">
+        <span className="swatch cosine-chip" style={{ background: scale.color(value) }} aria-hidden="true" />
+        {value.toFixed(2).replace('-', '\u2212')}
+      </span>
+    );
   return (
-    <table className="tensor-runs plain-table" data-numbers>
-      <thead>
-        <tr>
-          <td />
-          {labels.map((c) => (
-            <th key={c.id} scope="col" title={c.label}>
-              <Swatch color={c.color} label={c.label} />
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {labels.map((row, i) => (
-          <tr key={row.id}>
-            <th scope="row" className="truncate">
-              {row.label}
-            </th>
-            {labels.map((column, j) => {
-              const value = cosine[i]?.[j];
-              return (
-                <td key={column.id}>
-                  {value === undefined || i === j ? (
-                    <span className="faint">{i === j ? '·' : '–'}</span>
-                  ) : (
-                    <span className="row nowrap tight">
-                      <span
-                        className="swatch cosine-chip"
-                        style={{ background: scale.color(value) }}
-                        aria-hidden="true"
-                      />
-                      {value.toFixed(2).replace('-', '\u2212')}
-                    </span>
-                  )}
-                </td>
-              );
-            })}
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <NumberTable
+      className="tensor-runs"
+      heads={['', ...labels.map((c) => <Swatch key={c.id} color={c.color} label={c.label} />)]}
+      rows={labels.map(({ id, label }, i) => ({
+        key: id,
+        cells: [label, ...labels.map((_, j) => (i === j ? '·' : cell(cosine[i]?.[j])))],
+      }))}
+    />
   );
 }

@@ -12,8 +12,7 @@ import type { ColorScale } from '../charts/color-scale';
 import { HeatmapGrid } from '../charts/HeatmapGrid';
 import { cellPlace, type Heatmap } from '../charts/heatmap-data';
 import { GAP, headHeight, isUncertain } from '../charts/heatmap-paint';
-import { rangeOf } from '../charts/measured';
-import { type ShownMetric, valueText } from '../charts/shown-metric';
+import { rangeOf, type ShownMetric, valueText } from '../charts/measured';
 import { LinkButton } from '../parts/Button';
 import { choices, Segmented } from '../parts/fields';
 import { RunLetter, runColor } from '../parts/Section';
@@ -77,7 +76,7 @@ function DepthPlot({ view, cell, heads }: DepthPlotProps) {
         <span className="truncate">Mean by layer</span>
       </figcaption>
       <div
-        className="row spread depth-axis small quiet"
+        className="row spread low depth-axis small quiet"
         style={{ height: heads }}
         data-bands={view.bands.length > 0 || undefined}
       >
@@ -264,7 +263,7 @@ const ScaleChoice = memo(function ScaleChoice() {
 /** The color ramp with its ends, and the number it stands for. */
 function LegendOf({ metric, scale, label }: { metric: ShownMetric; scale: ColorScale; label: string }) {
   return (
-    <div className="legend">
+    <div className="row tiny quiet nowrap legend">
       <span className="small quiet">{label}</span>
       <span>{metric.tick(scale.min)}</span>
       <span

@@ -8,7 +8,7 @@ import {
   meanMeasured,
   rowWords,
 } from '../charts/heatmap-data';
-import type { Measured } from '../charts/measured';
+import { type Measured, valueText } from '../charts/measured';
 import {
   absenceOf,
   constantReason,
@@ -18,7 +18,6 @@ import {
   subjectOf,
 } from '../charts/metric-choice';
 import { isAwaited, type Metric, type MetricId, measure, metricById, type Subject } from '../charts/metrics';
-import { valueText } from '../charts/shown-metric';
 import { methodName } from '../format/method-name';
 import { LinkButton } from '../parts/Button';
 import { REST_MS, useDebounced, useSameList } from '../parts/hooks';
@@ -43,7 +42,7 @@ export function LayersTab() {
   const failed = useStudioState((s) => (s.plan.status === 'failed' ? s.plan.error : null));
   if (shown.every((run) => run.tensors.length === 0)) {
     return (
-      <div className="screen">
+      <div className="stack loose screen">
         {failed ? (
           <Message tone="error" title={failed.message} hint={failed.hint} />
         ) : (
@@ -112,7 +111,7 @@ function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly L
     useDebounced(view, shown.some((run) => run.state === 'predicted') ? REST_MS : 0),
   );
   return (
-    <div className="screen layers-screen">
+    <div className="stack loose screen layers-screen">
       <FirstError />
       <RunsStrip runs={runs} />
       <LayersBar metric={metric} subject={ids ?? NOBODY} view={view} runs={effects.runs}>

@@ -2,9 +2,9 @@ import { memo, useCallback, useMemo } from 'react';
 import { formatCount } from '../../formats/quantity';
 import type { PlanTensor } from '../../reports/plan';
 import { type GridTensor, meanMeasured } from '../charts/heatmap-data';
-import { differenceIn, type Measured } from '../charts/measured';
-import { valueText } from '../charts/shown-metric';
+import { differenceIn, type Measured, valueText } from '../charts/measured';
 import { LinkButton } from '../parts/Button';
+import { NumberTable } from '../parts/NumberTable';
 import { nameColumn, numberColumn, passesFilter, type TableColumn, TensorTable } from '../parts/VirtualTable';
 import { setView, toggleSelected } from '../state/studio';
 import { useNarrow, useSlice, useStudio, useStudioState } from '../studio-context';
@@ -113,44 +113,31 @@ export function LooseStrip({ view }: { view: CanvasView }) {
   if (groups.size === 0) return null;
   return (
     <div className="scroll-x">
-      <table className="plain-table" data-numbers>
-        <caption className="visually-hidden">{metric.label} of norms, biases, embedding and head</caption>
-        <thead>
-          <tr>
-            <th scope="col">Norms, embedding, head</th>
-            {columns.map(({ id, letter }) => (
-              <th key={id} scope="col">
-                {letter}
-              </th>
-            ))}
-            {difference ? <th scope="col">B − A</th> : null}
-          </tr>
-        </thead>
-        <tbody>
-          {[...groups].map(([key, tensors]) => {
-            const values = columns.map(({ measuredOf }) =>
-              meanMeasured(tensors.flatMap(({ name }) => measuredOf(name) ?? [])),
-            );
-            const [a, b] = values;
-            return (
-              <tr key={key}>
-                <th scope="row">
-                  <LinkButton onClick={() => toggleSelected(studio, tensors[0]!.name)}>
-                    {tensors[0]!.layer === null ? tensors[0]!.name.replace(/\.weight$/, '') : key}
-                  </LinkButton>
-                  {tensors.length > 1 ? <span className="quiet"> × {tensors.length}</span> : null}
-                </th>
-                {values.map((value, i) => (
-                  <td key={columns[i]!.id}>{value ? valueText(metric, value) : absentText(tensors)}</td>
-                ))}
-                {difference ? (
-                  <td>{a && b ? valueText(difference.metric, differenceIn(a, b)) : '–'}</td>
-                ) : null}
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
+      <NumberTable
+        caption={`${metric.label} of norms, biases, embedding and head`}
+        heads={[
+          'Norms, embedding, head',
+          ...columns.map(({ letter }) => letter),
+          ...(difference ? ['B − A'] : []),
+        ]}
+        rows={[...groups].map(([key, tensors]) => {
+          const values = columns.map(({ measuredOf }) =>
+            meanMeasured(tensors.flatMap(({ name }) => measuredOf(name) ?? [])),
+          );
+          const [a, b] = values;
+          const delta = difference && a && b ? valueText(difference.metric, differenceIn(a, b)) : '–';
+          const head = (
+            <>
+              <LinkButton onClick={() => toggleSelected(studio, tensors[0]!.name)}>
+                {tensors[0]!.layer === null ? tensors[0]!.name.replace(/\.weight$/, '') : key}
+              </LinkButton>
+              {tensors.length > 1 ? <span className="quiet"> × {tensors.length}</span> : null}
+            </>
+          );
+          const texts = values.map((value) => (value ? valueText(metric, value) : absentText(tensors)));
+          return { key, cells: [head, ...texts, ...(difference ? [delta] : [])] };
+        })}
+      />
     </div>
   );
 }

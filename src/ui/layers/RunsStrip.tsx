@@ -25,7 +25,7 @@ import {
 import { addPredictedRun, takeSettings, toggleRun } from '../state/predicted-runs';
 import { mergeRuns } from '../state/run';
 import { currentRun, NOW } from '../state/runs';
-import type { StudioState } from '../state/studio-state';
+import type { StudioState } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { type LayersRun, writesFactors } from './runs';
 

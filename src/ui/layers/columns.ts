@@ -18,10 +18,9 @@ import {
   layerGrid,
   meanMeasured,
 } from '../charts/heatmap-data';
-import { type Measured, mean, rangeOf } from '../charts/measured';
+import { type Measured, mean, rangeOf, type ShownMetric } from '../charts/measured';
 import { differenceMetric } from '../charts/metric-choice';
 import { isAwaited, type Metric, measure, type Subject } from '../charts/metrics';
-import type { ShownMetric } from '../charts/shown-metric';
 import { useSameList } from '../parts/hooks';
 import { LETTERS } from '../parts/Section';
 import { passesFilter } from '../parts/VirtualTable';

@@ -28,8 +28,7 @@ import {
   predictedRuns,
   type RunState,
 } from '../state/runs';
-import { methodOf } from '../state/studio';
-import type { StudioState } from '../state/studio-state';
+import { methodOf, type StudioState } from '../state/studio';
 import { useParts, useStudioState } from '../studio-context';
 
 export interface LayersRun {

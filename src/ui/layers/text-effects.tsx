@@ -12,8 +12,7 @@ import type { GenerationSlice } from '../state/generation-state';
 import { runTool, whyNoTool } from '../state/job';
 import { runningProgress } from '../state/job-state';
 import { recipeKey } from '../state/recipe-identity';
-import { type Studio, showTab } from '../state/studio';
-import { type EffectsSlice, noEffects } from '../state/studio-state';
+import { type EffectsSlice, noEffects, type Studio, showTab } from '../state/studio';
 import { useParts, useStudio, useStudioState } from '../studio-context';
 import type { LayersRun } from './runs';
 

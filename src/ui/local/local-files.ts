@@ -2,7 +2,7 @@ import { AmalgamError } from '../../errors';
 import { contentOf, entriesOf } from '../../platform';
 import type { LocalFile } from '../../reports/models';
 
-/** Small texts saved in this browser. A browser without storage (private windows, strict settings) forgets them. */
+// Small texts saved in this browser. A browser without storage (private windows, strict settings) forgets them.
 
 /** For all tabs and visits, or for this tab and its reloads. */
 type Keeper = 'browser' | 'tab';
@@ -57,7 +57,7 @@ export const KNOWN_BASES: readonly { id: string; bytes: number }[] = [
   { id: 'HuggingFaceTB/SmolLM2-1.7B', bytes: 3_422_777_952 },
 ];
 
-/** Folders and files from pickers, inputs and drops, as a flat list of paths. Files are not read here. */
+// Folders and files from pickers, inputs and drops, as a flat list of paths. Files are not read here.
 
 /** A picked or dropped folder or file, with the path that the paths of its files begin with. */
 export interface PickedHandle {
@@ -227,7 +227,7 @@ async function pick(options: {
   }
 }
 
-/** Hands a file to the browser's own download. */
+// Hands a file to the browser's own download.
 
 /** Long enough for any browser to have begun reading, in milliseconds. */
 const KEEP_URL_MS = 60_000;

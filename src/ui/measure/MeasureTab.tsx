@@ -32,7 +32,7 @@ export function MeasureTab() {
   }, [studio, isReady]);
   const errors = [...(failure ? [failure] : []), ...tableErrors(table.rows).map(named)];
   return (
-    <div className="screen measure-screen">
+    <div className="stack loose screen measure-screen">
       <header className="measure-head">
         <div className="stack tight">
           <Finding table={table} />

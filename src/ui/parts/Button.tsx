@@ -4,7 +4,7 @@ import { hasDirectoryPicker, inputFiles, type PickedFiles, pickModelFolder } fro
 import { type Action, perform } from '../state/actions';
 import { useStudio, useStudioState } from '../studio-context';
 
-/** Line icons on a 16 px grid, drawn in the current color. All are decoration: the words beside them carry the meaning. */
+// Line icons on a 16 px grid, drawn in the current color. All are decoration: the words beside them carry the meaning.
 
 /** An icon of one line; what is filled stands in `more`. */
 const icon = (line: string, more?: ReactNode) => () => (

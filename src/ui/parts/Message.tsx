@@ -3,7 +3,7 @@ import type { ErrorReport } from '../../errors';
 import type { HubWait } from '../../reports/push';
 import type { ToolRun } from '../state/job-state';
 import { currentRun } from '../state/runs';
-import type { StudioState } from '../state/studio-state';
+import type { StudioState } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { Button, CheckIcon, CopyButton, ErrorIcon, InfoIcon, WarningIcon } from './Button';
 
@@ -192,7 +192,7 @@ export class PartBoundary extends Component<PartBoundaryProps, { thrown: unknown
     if (!notArrived(thrown)) throw thrown;
     if (this.props.onMissing) return null;
     return (
-      <div className="screen">
+      <div className="stack loose screen">
         <Message
           tone="error"
           {...PART_MISSING}

@@ -6,8 +6,7 @@ import { restartStep, whyNoTool } from '../state/job';
 import { resumable } from '../state/past-runs';
 import { discardRun, resumeRun, takeOverMerge, whyNotYet } from '../state/run';
 import { currentRun, interruptedRuns } from '../state/runs';
-import { dismissNotice } from '../state/studio';
-import type { Notice } from '../state/studio-state';
+import { dismissNotice, type Notice } from '../state/studio';
 import { JOB_WORDS } from '../state/tabs';
 import { useStudio, useStudioState } from '../studio-context';
 import { Button, CloseIcon } from './Button';
@@ -27,7 +26,7 @@ function OneNotice({ notice }: { notice: Notice }) {
     return () => clearTimeout(timer);
   }, [studio, id, tone, held]);
   return (
-    <li onPointerEnter={() => setHeld(true)} onPointerLeave={() => setHeld(false)}>
+    <li className="relative" onPointerEnter={() => setHeld(true)} onPointerLeave={() => setHeld(false)}>
       <Message tone={tone} title={message} hint={hint} live />
       <Button
         icon={CloseIcon}

@@ -27,7 +27,7 @@ export function FileList({ files, waiting }: { files: readonly ListedFile[]; wai
   return (
     <ul className="files ruled panel">
       {files.map(({ name, bytes, hash, file }) => (
-        <li key={name}>
+        <li key={name} className="row spread loose small">
           <span className="grid grow">
             <span className="mono small truncate">{name}</span>
             {hash ? <HashDigits hash={hash} length={12} /> : null}

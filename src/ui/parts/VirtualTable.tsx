@@ -131,7 +131,7 @@ export function VirtualTable<T>(props: VirtualTableProps<T>) {
           <div role="gridcell">{empty}</div>
         </div>
       ) : null}
-      <div role="presentation" className="table-body" style={{ height: virtualizer.getTotalSize() }}>
+      <div role="presentation" className="relative" style={{ height: virtualizer.getTotalSize() }}>
         {virtualizer.getVirtualItems().map((item) => {
           const row = rows[item.index];
           if (row === undefined) return null;

@@ -16,8 +16,7 @@ import { type PushSlice, tensorProgress } from '../state/job-state';
 import { recallCells } from '../state/measure';
 import { cardResults, scoresOf, scoreWords } from '../state/measure-tasks';
 import { currentRun, finishedRuns, type RunState } from '../state/runs';
-import { editSlice, type Studio } from '../state/studio';
-import type { StudioState } from '../state/studio-state';
+import { editSlice, type Studio, type StudioState } from '../state/studio';
 import { useAnswer, useStudio, useStudioState } from '../studio-context';
 
 /** A finished output to a model repository on the Hub. Not there while nothing is finished. */
@@ -257,14 +256,8 @@ function whyNotPush(state: StudioState, repo: string): string | null {
 async function push(studio: Studio, { name, source }: Pushable, repo: string): Promise<void> {
   const state = studio.store.getState();
   if (whyNotPush(state, repo) !== null) return;
-  editSlice(studio, 'push', {
-    output: name,
-    repo,
-    status: 'looking',
-    target: null,
-    report: null,
-    error: null,
-  });
+  editPushTarget(studio, { output: name, repo });
+  editSlice(studio, 'push', { status: 'looking' });
   try {
     const target = await studio.worker.pushTarget(repo, source);
     // the user may have changed the name meanwhile

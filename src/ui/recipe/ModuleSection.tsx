@@ -150,7 +150,7 @@ function Group({ group, exclude }: { group: ModuleGroup; exclude: readonly strin
   const turn = (some: ModuleGroup['modules'], on: boolean) =>
     editRecipe(studio, (r) => switchModules(r, group, some, on));
   return (
-    <li>
+    <li className="relative">
       <details className="module-group">
         <summary className="row">
           <span className="grow">{label}</span>

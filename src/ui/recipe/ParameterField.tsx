@@ -18,7 +18,7 @@ import { isRecipeOf } from '../state/recipe-identity';
 import type { SettingValue } from '../state/recipe-state';
 import { curveStep, mayCurve, settingProblem, snapped } from '../state/recipe-validation';
 import { currentRun } from '../state/runs';
-import type { StudioState } from '../state/studio-state';
+import type { StudioState } from '../state/studio';
 import { useStudioState } from '../studio-context';
 
 interface NumberSliderProps {

@@ -18,8 +18,7 @@ import {
   reopenFolder,
 } from '../state/named-models';
 import { readRoom } from '../state/stored-items';
-import { noticed, type Studio, setView } from '../state/studio';
-import type { Unopened } from '../state/studio-state';
+import { noticed, type Studio, setView, type Unopened } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
 /** Why a model is not open, and what opens it. */

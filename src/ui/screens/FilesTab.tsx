@@ -38,9 +38,9 @@ export function FilesTab() {
     setView(studio, { filesAt: null });
   }, [studio, at]);
   return (
-    <div className="screen files-screen" data-done={done !== null || undefined}>
+    <div className="stack loose screen files-screen" data-done={done !== null || undefined}>
       <PlanProblems />
-      <div className="stack output-column output-files">
+      <div className="stack roomy output-files">
         <OutputFiles />
         <CutLora />
         <UseIt />
@@ -51,7 +51,7 @@ export function FilesTab() {
         </div>
         <VerifySection />
       </div>
-      <div className="stack output-column">
+      <div className="stack roomy">
         <Form written={written} />
         <Suspense>
           <RecipeYaml />
@@ -315,7 +315,7 @@ export function OutputFiles() {
         {planned ? (
           <ul className="files ruled panel">
             {planned.map((file) => (
-              <li key={file}>
+              <li key={file} className="row spread loose small">
                 <span className="mono small truncate">{file}</span>
               </li>
             ))}

@@ -21,8 +21,7 @@ import { runTool, whyNoTool, whyOneEngine } from '../state/job';
 import { tensorProgress } from '../state/job-state';
 import { mergeGate } from '../state/merge-gate';
 import { type Contributor, currentRun } from '../state/runs';
-import { notify, type Studio, toggleSelected } from '../state/studio';
-import type { PlanSlice, StudioState } from '../state/studio-state';
+import { notify, type PlanSlice, type Studio, type StudioState, toggleSelected } from '../state/studio';
 import { useNarrow, useStudio, useStudioState } from '../studio-context';
 
 /** Problems of the plan, or why there is no plan, before any weight is downloaded. */

@@ -13,6 +13,7 @@ import { LinePlot } from '../charts/LinePlot';
 import { DialogFrame } from '../parts/DialogFrame';
 import { ExportMenu } from '../parts/ExportMenu';
 import { ErrorCard, Message } from '../parts/Message';
+import { NumberTable } from '../parts/NumberTable';
 import { HashDigits } from '../parts/SavedFiles';
 import { type Cost, Costs, Section } from '../parts/Section';
 import { currentRun, type FinishedRun, isFinished, PHASE_TITLES, type RunState } from '../state/runs';
@@ -53,31 +54,17 @@ function LambdaPlot({ lambda }: { lambda: LambdaReport }) {
 }
 
 function LambdaTable({ lambda: { chosen, curve, texts } }: { lambda: LambdaReport }) {
-  const heads = ['mean', ...texts.map(({ id }) => id)];
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
     <section className="scroll-x" tabIndex={0} aria-label="Perplexity of every λ tried">
-      <table className="plain-table" data-numbers>
-        <thead>
-          <tr>
-            {['λ', ...heads].map((head) => (
-              <th key={head} scope="col">
-                {head}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {curve.map(({ lambda, perplexity, each }) => (
-            <tr key={lambda} data-chosen={lambda === chosen || undefined}>
-              <th scope="row">{lambda}</th>
-              {[perplexity, ...each].map((value, i) => (
-                <td key={heads[i]}>{value.toFixed(3)}</td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <NumberTable
+        heads={['λ', 'mean', ...texts.map(({ id }) => id)]}
+        rows={curve.map(({ lambda, perplexity, each }) => ({
+          key: lambda,
+          chosen: lambda === chosen,
+          cells: [lambda, ...[perplexity, ...each].map((value) => value.toFixed(3))],
+        }))}
+      />
     </section>
   );
 }
@@ -150,7 +137,7 @@ function Inputs({ report }: { report: NonNullable<RunState['report']> }) {
     <Section title="Inputs">
       <ul className="files ruled panel">
         {report.inputs.map((input) => (
-          <li key={`${input.id} ${input.file}`}>
+          <li key={`${input.id} ${input.file}`} className="row spread loose small">
             <span className="truncate">
               {input.id} <span className="faint">/ {input.file}</span>
             </span>
@@ -167,7 +154,7 @@ function TimeBar(times: TimesSpent) {
   const shares = timeShares(times);
   return (
     <div className="stack">
-      <div className="row bar stage-bar" aria-hidden="true">
+      <div className="bar stage-bar" aria-hidden="true">
         {shares.map(({ stage, share }) => (
           <span
             key={stage}

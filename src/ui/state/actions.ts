@@ -8,8 +8,16 @@ import { copyShareLink, redo, undo } from './recipe-draft';
 import { emptyRecipe } from './recipe-state';
 import { cancelMerge, pauseMerge, startMerge } from './run';
 import { currentRun } from './runs';
-import { editRecipe, editSlice, noticed, type Studio, setView, showTab } from './studio';
-import type { StudioState, Theme } from './studio-state';
+import {
+  editRecipe,
+  editSlice,
+  noticed,
+  type Studio,
+  type StudioState,
+  setView,
+  showTab,
+  type Theme,
+} from './studio';
 import { placeOf, TABS } from './tabs';
 
 export interface Action {

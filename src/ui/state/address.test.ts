@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { metrics } from '../charts/metrics';
 import { type AddressedView, viewIn, viewParameters } from './address';
-import { initialState } from './studio-state';
+import { initialState } from './studio';
 import { TABS } from './tabs';
 
 const view = fc.record<AddressedView>({

@@ -3,8 +3,7 @@
  * goes to the view before.
  */
 import { metrics } from '../charts/metrics';
-import { type Studio, setView } from './studio';
-import { initialState, type ViewSlice } from './studio-state';
+import { initialState, type Studio, setView, type ViewSlice } from './studio';
 import { TAB_IDS } from './tabs';
 
 const PARTS = [

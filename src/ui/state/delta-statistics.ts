@@ -9,8 +9,7 @@ import type { ModelInfo } from '../../reports/models';
 import type { PlanReport } from '../../reports/plan';
 import { contributorId } from './built-recipe';
 import type { RecipeState } from './recipe-state';
-import type { Studio } from './studio';
-import { type DeltaStatisticsSlice, noDeltas } from './studio-state';
+import { type DeltaStatisticsSlice, noDeltas, type Studio } from './studio';
 
 /** Bytes that are read without asking; about a second from a disk. */
 const UNASKED_BYTES = 512 * 1024 * 1024;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { errorDetails } from '../parts/Message';
-import { initialState } from './studio-state';
+import { initialState } from './studio';
 
 const details = (message: string) =>
   errorDetails({ code: 'HubError', message, hint: 'Do this.' }, initialState);

@@ -18,8 +18,7 @@ import { recipeKey } from './recipe-identity';
 import type { RecipeState } from './recipe-state';
 import { recipeProblems } from './recipe-validation';
 import { type FinishedRun, finishedRuns, NOW, predictedRuns } from './runs';
-import { methodOf } from './studio';
-import type { StudioState } from './studio-state';
+import { methodOf, type StudioState } from './studio';
 
 export interface EvaluationRow {
   /** `base`, `model <ref>`, `run <id>` or `tried <id>`. */

@@ -24,10 +24,9 @@ import { beginJob, isAtWork, reportProgress, runTool } from './job';
 import { runningProgress } from './job-state';
 import { whyNotRun } from './measure';
 import { isOfSample } from './sample-texts';
-import { editSlice, type Studio, showTab } from './studio';
-import type { StudioState } from './studio-state';
+import { editSlice, type Studio, type StudioState, showTab } from './studio';
 
-/** Actions of the Try tab: the same prompt continued by base, the recipe as it stands, and other merges. */
+// Actions of the Try tab: the same prompt continued by base, the recipe as it stands, and other merges.
 
 /** A merge that is ready after so many seconds follows the sliders by itself. */
 const FOLLOW_SECONDS = 5;
@@ -271,7 +270,7 @@ export async function tryMerge(studio: Studio): Promise<void> {
   );
 }
 
-/** Actions of the blind test: two models answer the same prompts, and a person votes without knowing whose answer is whose. */
+// Actions of the blind test: two models answer the same prompts, and a person votes without knowing whose answer is whose.
 
 /** The prompts as they are typed, one a line. */
 export function blindPrompts(state: StudioState): string {

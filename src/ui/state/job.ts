@@ -4,8 +4,7 @@ import { type ErrorReport, errorReport } from '../../errors';
 import { formatBytes } from '../../formats/quantity';
 import { steadyTimeLeft } from '../../reports/time-left';
 import type { JobProgress, Stalled, ToolRun } from './job-state';
-import { editSlice, noticed, notify, type Studio } from './studio';
-import type { EngineSlice, StudioState } from './studio-state';
+import { type EngineSlice, editSlice, noticed, notify, type Studio, type StudioState } from './studio';
 import { JOB_WORDS, type JobKind, type Tab } from './tabs';
 
 export interface Busy {

@@ -29,7 +29,7 @@ import { partStretches, textHashes } from './measure-texts';
 import { runOf } from './predicted-runs';
 import { setContributorParameter, setEnabled, setParameter } from './recipe-state';
 import { sampleRecipe } from './roles';
-import { initialState } from './studio-state';
+import { initialState } from './studio';
 
 const recipe = sampleRecipe(sampleModels);
 const texts: MeasureText[] = ['tales', 'recipes'].map((name) => ({

@@ -6,7 +6,7 @@ import { whyNotWrite } from './generation';
 import { whyNotFind, whyNotMeasure, whyNotRun } from './measure';
 import { mergeGate } from './merge-gate';
 import { sampleRecipe } from './roles';
-import { initialState, type StudioState } from './studio-state';
+import { initialState, type StudioState } from './studio';
 import type { JobKind } from './tabs';
 
 const ready: StudioState = {

@@ -36,8 +36,7 @@ import { openSampleTexts, partStretches, searchedText } from './measure-texts';
 import { whyNotOpen } from './named-models';
 import { takeSettings, withSettingsOf } from './predicted-runs';
 import { isOfImages, recipeProblems } from './recipe-validation';
-import { editSlice, methodOf, noticed, notify, type Studio, showTab } from './studio';
-import type { StudioState } from './studio-state';
+import { editSlice, methodOf, noticed, notify, type Studio, type StudioState, showTab } from './studio';
 
 /** Opens what the tab needs: the sample texts, the list of tasks, the numbers of earlier visits. */
 export async function openMeasure(studio: Studio): Promise<void> {

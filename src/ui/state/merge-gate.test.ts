@@ -6,7 +6,7 @@ import { planFor } from '../worker-plan.test.fixture';
 import { buildRecipe } from './built-recipe';
 import { mergeGate } from './merge-gate';
 import { sampleRecipe } from './roles';
-import { initialState, type StudioState } from './studio-state';
+import { initialState, type StudioState } from './studio';
 
 const recipe = sampleRecipe(sampleModels);
 const problem: PlanProblem = { severity: 'error', code: 'X', message: 'wrong', remedy: 'mend it' };

@@ -3,8 +3,7 @@ import { formatBytes, formatCounted } from '../../formats/quantity';
 import { whyBusy } from './job';
 import { whyNotOpen } from './named-models';
 import { recipeProblems } from './recipe-validation';
-import { methodOf } from './studio';
-import type { StudioState } from './studio-state';
+import { methodOf, type StudioState } from './studio';
 import type { Tab } from './tabs';
 
 type MergeGate = { open: true } | Closed;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { sampleModels } from '../worker.test.fixture';
 import { choiceName, chosenModel, fileNameOf, modelChoices, pairOf, sampleRecipe } from './roles';
-import { initialState } from './studio-state';
+import { initialState } from './studio';
 
 const recipe = sampleRecipe(sampleModels);
 const state = { models: sampleModels, recipe };

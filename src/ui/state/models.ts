@@ -17,8 +17,7 @@ import { openRecipeFile } from './opened-recipe';
 import { addContributor, type RecipeState, setBase, setRecommended } from './recipe-state';
 import { isOfImages, needsNoBase } from './recipe-validation';
 import { recipeToAddTo, sampleRecipe, withModels } from './roles';
-import { editRecipe, methodOf, noticed, notify, notifyError, type Studio } from './studio';
-import type { AddTarget } from './studio-state';
+import { type AddTarget, editRecipe, methodOf, noticed, notify, notifyError, type Studio } from './studio';
 
 /**
  * Opens the sample family and, on an empty recipe, makes the first merge of it: TIES 0.2 of everything. Rejects with what

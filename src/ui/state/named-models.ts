@@ -13,8 +13,7 @@ import { shortName } from './built-recipe';
 import { isPinnedName, namedModels } from './model-origins';
 import { openHub, openLocal, openSample } from './models';
 import type { RecipeState } from './recipe-state';
-import { notifyError, type Studio } from './studio';
-import type { StudioState, Unopened } from './studio-state';
+import { notifyError, type Studio, type StudioState, type Unopened } from './studio';
 
 /** Opens the models that the recipe names, now and after every change; returns a function that stops. */
 export function watchNamedModels(studio: Studio): () => void {

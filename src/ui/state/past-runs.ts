@@ -3,7 +3,7 @@
  * merges.
  */
 
-import type { DBSchema, IDBPObjectStore } from 'idb';
+import type { DBSchema } from 'idb';
 import type { Recipe } from '../../formats/recipe';
 import type { CacheInfo } from '../../reports/worker';
 import { database } from '../local/database';
@@ -27,8 +27,7 @@ import {
   withEdited,
   withRuns,
 } from './runs';
-import { noticed, type Studio, setView, showTab } from './studio';
-import type { StudioState } from './studio-state';
+import { noticed, type Studio, type StudioState, setView, showTab } from './studio';
 import { JOB_WORDS } from './tabs';
 
 // Finished merges saved in this browser: the recipe, the report with its hashes, and the data to draw them again. No
@@ -47,26 +46,11 @@ interface Saved extends DBSchema {
 /** Most runs that are saved: the report of a large model has some hundred kilobytes. */
 const MOST_RUNS = 30;
 
-const open = database<Saved>('amalgam-runs', 2, async (db, before, _, transaction) => {
-  if (before < 1) db.createObjectStore('runs', { keyPath: 'id' });
-  else await renameHashes(transaction.objectStore('runs'));
+const open = database<Saved>('amalgam-runs', 2, (db, before) => {
+  // before there was a release, runs had their hashes under another name
+  if (before === 1) db.deleteObjectStore('runs');
+  db.createObjectStore('runs', { keyPath: 'id' });
 });
-
-interface OldHash {
-  hash?: string;
-  sha256?: string;
-}
-
-/** Runs of version 1 have their hashes under another name. */
-async function renameHashes(runs: IDBPObjectStore<Saved, 'runs'[], 'runs', 'versionchange'>): Promise<void> {
-  for (const run of await runs.getAll()) {
-    for (const file of [...run.report.inputs, ...run.report.shards] as OldHash[]) {
-      if (file.sha256 !== undefined) file.hash = file.sha256;
-      delete file.sha256;
-    }
-    await runs.put(run);
-  }
-}
 
 /** Saves a run; beyond {@link MOST_RUNS} the oldest are deleted. */
 async function saveRun(run: FinishedRun): Promise<void> {

@@ -8,8 +8,7 @@ import { standsStill } from './generation';
 import type { CourseSlice } from './generation-state';
 import { whyNotRun } from './measure';
 import { partStretches } from './measure-texts';
-import { editSlice, type Studio } from './studio';
-import type { StudioState } from './studio-state';
+import { editSlice, type Studio, type StudioState } from './studio';
 
 /** Points of a line at most. */
 const MOST = 60;

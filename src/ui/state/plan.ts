@@ -6,8 +6,7 @@ import { missingModels } from './named-models';
 import type { RecipeState } from './recipe-state';
 import { recipeProblems } from './recipe-validation';
 import type { Contributor } from './runs';
-import { methodOf, type Studio } from './studio';
-import type { StudioState } from './studio-state';
+import { methodOf, type Studio, type StudioState } from './studio';
 
 /** Pause after an edit before planning, in milliseconds: a slider on the move is not planned. */
 const PAUSE_MS = 200;

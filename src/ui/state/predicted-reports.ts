@@ -9,8 +9,7 @@ import type { ModelInfo } from '../../reports/models';
 import { buildRecipe } from './built-recipe';
 import { deltaKey } from './delta-statistics';
 import type { RecipeState } from './recipe-state';
-import { methodOf } from './studio';
-import type { DeltaStatisticsSlice, PlanSlice } from './studio-state';
+import { type DeltaStatisticsSlice, methodOf, type PlanSlice } from './studio';
 
 export type PredictedReports = ReadonlyMap<string, PredictedReport>;
 

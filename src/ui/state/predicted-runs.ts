@@ -7,8 +7,7 @@ import { deltaKey } from './delta-statistics';
 import { recipeState } from './opened-recipe';
 import { type RecipeState, setMethod } from './recipe-state';
 import { NOW, type PredictedRun } from './runs';
-import { editRecipe, methodOf, type Studio, setView } from './studio';
-import type { StudioState } from './studio-state';
+import { editRecipe, methodOf, type Studio, type StudioState, setView } from './studio';
 
 /** Most runs that are shown side by side. */
 const MOST_SHOWN = 4;

@@ -288,7 +288,7 @@ async function parsed(yaml: string): Promise<Recipe> {
   );
 }
 
-/** Undo and redo of the recipe. A slider on the move is one step. */
+// Undo and redo of the recipe. A slider on the move is one step.
 
 /** Edits closer together than this, in milliseconds, are one step. */
 const ONE_STEP_MS = 500;

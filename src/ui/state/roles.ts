@@ -4,9 +4,9 @@ import { parseModelRef, repositoriesOf } from '../../formats/recipe';
 import type { ModelInfo } from '../../reports/models';
 import { contributorId, shortName } from './built-recipe';
 import { addContributor, emptyRecipe, type RecipeState, setBase } from './recipe-state';
-import type { StudioState } from './studio-state';
+import type { StudioState } from './studio';
 
-/** Who is the base and who contributes, found out from the models themselves. Pure. */
+// Who is the base and who contributes, found out from the models themselves. Pure.
 
 /** The first recipe of the sample's base and everything made from it. */
 export function sampleRecipe(sample: readonly ModelInfo[]): RecipeState {
@@ -174,7 +174,7 @@ function isBaseOf(parent: string, model: Pick<ModelInfo, 'ref' | 'origin'>): boo
   return model.origin !== 'sample' && namesOneModel(last(asked), last(own));
 }
 
-/** Which models a tool can be given: opened checkpoints, and adapters on the base they belong to. Pure. */
+// Which models a tool can be given: opened checkpoints, and adapters on the base they belong to. Pure.
 
 interface ModelChoice {
   /** `path` or `base+adapter`. */

@@ -26,10 +26,19 @@ import {
   type RunState,
   withEdited,
 } from './runs';
-import { editSlice, methodOf, noticed, notify, notifyError, type Studio, showTab } from './studio';
-import type { PlanSlice, StudioState } from './studio-state';
+import {
+  editSlice,
+  methodOf,
+  noticed,
+  notify,
+  notifyError,
+  type PlanSlice,
+  type Studio,
+  type StudioState,
+  showTab,
+} from './studio';
 
-/** A merge from the click to the report. */
+// A merge from the click to the report.
 
 /** Merges the recipe. Does nothing while the gate is closed. Never rejects. */
 export function startMerge(studio: Studio): Promise<void> {

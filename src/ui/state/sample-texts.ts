@@ -1,7 +1,6 @@
 /** Texts and prompt of the sample: chosen for the sample family, which learned them, and for no other models. */
 import { PROMPT, SAMPLE_PROMPT } from './generation-state';
-import { editSlice, type Studio } from './studio';
-import type { StudioState } from './studio-state';
+import { editSlice, type Studio, type StudioState } from './studio';
 
 /** Whether every model of the recipe is of the sample family. */
 export function isOfSample({ recipe: { base, contributors, origins } }: StudioState): boolean {

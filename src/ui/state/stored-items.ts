@@ -6,8 +6,7 @@ import type { CacheInfo } from '../../reports/worker';
 import { loadInterrupted } from './past-runs';
 import { discardRun } from './run';
 import { interruptedRuns } from './runs';
-import { noticed, type Studio } from './studio';
-import type { StudioState } from './studio-state';
+import { noticed, type Studio, type StudioState } from './studio';
 
 /** Bytes in use and in all, as the browser estimates them; null without an estimate. */
 export interface Room {

@@ -4,8 +4,7 @@ import type { ProgressOf, ReportOf, RequestOf, ToolCall, ToolId, ToolValues } fr
 import { ended, runTool, whyNoTool } from './job';
 import { type SavedFile, type SavedOutput, type ToolJob, type ToolsSlice, tensorProgress } from './job-state';
 import { chooseDestination, type NamedDestination } from './run';
-import type { Studio } from './studio';
-import type { StudioState } from './studio-state';
+import type { Studio, StudioState } from './studio';
 
 export function chooseToolModels(studio: Studio, change: Partial<ToolsSlice['models']>): void {
   studio.store.setState(({ tools }) => ({ tools: { ...tools, models: { ...tools.models, ...change } } }));

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { MergeReport } from '../../reports/merge';
 import { verification, whyNotVerify } from '../screens/PlanSection';
-import { initialState, type StudioState } from './studio-state';
+import { initialState, type StudioState } from './studio';
 
 const report = (engine: 'cpu' | 'webgpu', hash: string, outputChange: number): MergeReport => ({
   recipe: { mergeMethod: 'linear', models: [], parameters: {}, amalgam: {} },

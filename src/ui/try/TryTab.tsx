@@ -46,7 +46,7 @@ export function TryTab() {
     [recipe, models, runs, contributors],
   );
   return (
-    <div className="screen">
+    <div className="stack loose screen">
       <RunsStrip runs={runs} />
       {isBlind ? (
         <Suspense>
