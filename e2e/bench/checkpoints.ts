@@ -96,7 +96,7 @@ export function importanceFlops(shape: Shape, tokens: number): number {
 }
 
 /** Every tensor in the order of its name, as checkpoints on the Hub have them. Tied heads are not stored. */
-function tensorsOf(shape: Shape): [name: string, shape: number[]][] {
+export function tensorsOf(shape: Shape): [name: string, shape: number[]][] {
   const layer = (i: number): [string, number[]][] => [
     [`model.layers.${i}.input_layernorm.weight`, [shape.hidden]],
     [`model.layers.${i}.post_attention_layernorm.weight`, [shape.hidden]],
@@ -116,7 +116,7 @@ function tensorsOf(shape: Shape): [name: string, shape: number[]][] {
 }
 
 /** `config.json` of the shape. */
-function configOf(shape: Shape): Record<string, unknown> {
+export function configOf(shape: Shape): Record<string, unknown> {
   return {
     architectures: [shape.family === 'qwen2' ? 'Qwen2ForCausalLM' : 'LlamaForCausalLM'],
     model_type: shape.family,

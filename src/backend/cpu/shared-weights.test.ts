@@ -108,7 +108,7 @@ async function multiply(shared: SharedWeights | undefined, product: Product): Pr
   });
   const x = put(stored('F32', rows * xStride, 2), 'x');
   const y = put(stored('F32', rows * yStride, 3), 'y');
-  const bias = put(stored('F32', outputs, 4), 'bias');
+  const bias = put(stored('F32', all, 4), 'bias');
   const strides = { x_stride4: xStride / 4, y_stride: yStride, y_begin: yBegin };
   engine.run(matmulPacked[dtype], {
     params: {
@@ -134,8 +134,12 @@ describe('threads that share weights', () => {
         [5, 516, 333],
         [1, 64, 8],
       ] as const) {
-        for (const add of [false, true]) {
-          const product = { dtype, rows, inputs, outputs, add, biased: !add, first: add ? PANEL : 0 };
+        for (const [add, biased, first] of [
+          [false, true, 0],
+          [true, false, PANEL],
+          [false, true, PANEL],
+        ] as const) {
+          const product = { dtype, rows, inputs, outputs, add, biased, first };
           const alone = await multiply(undefined, product);
           for (let again = 0; again < 5; again++)
             expect(sameBits(await multiply(shared, product), alone), JSON.stringify(product)).toBe(true);
