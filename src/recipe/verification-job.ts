@@ -1,9 +1,9 @@
 import { AmalgamError } from '../errors';
+import { nameInFile } from '../formats/module-names';
 import type { OpenModels } from '../host/models';
 import { progressMeter } from '../host/progress-meter';
 import { readHeader } from '../inputs/header';
 import { inputName } from '../inputs/stored-tensor';
-import { nameInFile } from '../models/tensor-role';
 import type { Progress } from '../reports/job';
 import type {
   MergeReport,
