@@ -186,7 +186,7 @@ const wanted = new Map(
 );
 
 it.each([
-  ['merge_method: linear', 'is a LoRA of an image model, which is merged with others into a LoRA'],
+  ['merge_method: linear', 'is a LoRA of an image model, and is named as if it were a model'],
   [
     'merge_method: linear\namalgam: {output: adapter}',
     'become a LoRA by their factors, not by the change of a base',
@@ -199,9 +199,9 @@ it.each([
   await expect(planInNode(`${head}\nmodels: [${BOTH}]\n`, '.', folders)).rejects.toThrow(message);
 });
 
-it('no base is named in front of one', async () => {
-  const text = recipe('{model: base+one, parameters: {weight: 1}}');
-  await expect(planInNode(text, '.', folders)).rejects.toThrow('which no base is named for');
+it('a base in front of one is not asked for', async () => {
+  const { plan } = await planInNode(recipe('{model: base+one, parameters: {weight: 1}}'), '.', folders);
+  expect(plan.inputs.map(({ folder }) => folder)).toEqual(['one']);
 });
 
 it('a rank without a combination cuts', async () => {
@@ -270,8 +270,9 @@ describe('two LoRAs of one U-Net, by kohya and by diffusers', () => {
 });
 
 it.each([
-  ['LoHa factors', 'lora_unet_mid_block_attentions_0_proj_in.hada_w1_a'],
-  ['LoKr factors', 'lora_unet_mid_block_attentions_0_proj_in.lokr_w1'],
+  ['only a part of LoHa’s four factors', 'lora_unet_mid_block_attentions_0_proj_in.hada_w1_a'],
+  ['only a part of LoKr’s factors', 'lora_unet_mid_block_attentions_0_proj_in.lokr_w1'],
+  ['an orthogonal adapter (OFT) of another form', 'lora_unet_mid_block_attentions_0_proj_in.oft_diag'],
   ['whole differences of weights', 'lora_unet_mid_block_attentions_0_proj_in.diff'],
   ['factors counted by their place, without names', 'text_encoder:0:down'],
 ])('%s are refused by name', async (what, key) => {

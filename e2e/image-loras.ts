@@ -6,7 +6,13 @@ import { memoryFolder } from '../src/inputs/memory-models.test.support';
 
 export type Values = Record<string, { shape: number[]; values: Float32Array }>;
 
-export function loraFile(name: string, tensors: Values, dtype: 'F32' | 'F16' = 'F32') {
+/** A folder with one file of weights. */
+export function loraFile(name: string, tensors: Values, dtype: 'F32' | 'F16' = 'F32', file = name) {
+  return memoryFolder(name, { [`${file}.safetensors`]: fileBytes(tensors, dtype) });
+}
+
+/** A safetensors file. */
+export function fileBytes(tensors: Values, dtype: 'F32' | 'F16' = 'F32'): Uint8Array<ArrayBuffer> {
   const sorted = sortForFile(
     Object.entries(tensors).map(([key, { shape }]) => ({ name: key, dtype, shape })),
   );
@@ -21,7 +27,7 @@ export function loraFile(name: string, tensors: Values, dtype: 'F32' | 'F16' = '
     encodeFromF32(tensors[tensor.name]!.values, dtype, bytes);
     return bytes;
   });
-  return memoryFolder(name, { [`${name}.safetensors`]: Uint8Array.from(Buffer.concat([header, ...parts])) });
+  return Uint8Array.from(Buffer.concat([header, ...parts]));
 }
 
 export const tensor = (seed: number, ...shape: number[]) => ({

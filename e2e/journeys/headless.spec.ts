@@ -122,7 +122,9 @@ test('R60: merges the sample with TIES on both engines to the same bytes, within
   writeFileSync(join(out, 'model.safetensors'), bytes);
   const differs = await amalgam(['verify', out, '--recipe', file, '--engine', 'cpu']);
   expect(differs.stdout).toContain('The bytes differ');
-  expect(differs.stdout).toMatch(/^model\.safetensors: 1\stensor differs: model\.\S+$/m);
+  expect(differs.stdout).toMatch(
+    /within one rounding in 55\sof 56\stensors.*; model\.\S+ by up to 256\ssteps/,
+  );
   expect(differs.code).toBe(1);
 
   // a recipe that names models below itself publishes these names, and verify publishes them again
@@ -137,7 +139,7 @@ test('R60: merges the sample with TIES on both engines to the same bytes, within
   const other = recipe(TIES.replaceAll(samples, 'models').replace('density: 0.2', 'density: 0.5'));
   const located = await amalgam(['verify', relative, '--recipe', other, '--engine', 'cpu']);
   expect(located.stderr).toMatch(/is not the recipe that was merged \(first in “.*density: 0\.5.*”\)/);
-  expect(located.stdout).toContain('The bytes agree with the recipe in the metadata');
+  expect(located.stdout).toContain('The bytes agree with its recipe');
   const lost = await amalgam(['verify', out, '--engine', 'cpu', '--hub', 'http://127.0.0.1:9']);
   expect(lost.stderr).toContain('give the recipe that was merged, amalgam verify');
   expect(lost.code).toBe(1);

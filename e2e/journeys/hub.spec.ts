@@ -19,6 +19,47 @@ test.afterEach(() => hub.close());
 const weightRequests = (from: number) =>
   hub.requests.slice(from).filter((r) => /safetensors/.test(r.path) && r.method === 'GET');
 
+test('remix: a merge on the Hub opens as its recipe, by its address or by name; what is gated says so', async ({
+  page,
+}) => {
+  const config = (model: string) =>
+    `merge_method: ties\nbase_model: amalgam/base\nmodels:\n- {model: ${model}, parameters: {weight: 1, density: 0.5}}\n`;
+  await hub.close();
+  const samples = sampleModels(join(import.meta.dirname, '../../public/samples'));
+  hub = await startFakeHub({
+    models: [
+      ...samples,
+      { ...samples.find(({ id }) => id === 'amalgam/workshop')!, id: 'amalgam/gated', gated: 'manual' },
+      { id: 'amalgam/merge', files: { 'mergekit_config.yml': config('amalgam/workshop') } },
+      {
+        id: 'amalgam/carded',
+        files: { 'README.md': `# Mine\n\n\`\`\`yaml\n${config('amalgam/gated')}\`\`\`\n` },
+      },
+    ],
+    port: HUB_PORT,
+    cdnPort: HUB_CDN_PORT,
+  });
+  await openSample(page);
+  await page.getByRole('button', { name: 'Search the Hub' }).click();
+  await pointAtFakeHub(page);
+  await page.getByRole('button', { name: 'Done' }).click();
+
+  await page.goto('/#hub=amalgam/merge');
+  await expect(page.getByText('Opened its mergekit_config.yml, of amalgam/merge.')).toBeVisible();
+  expect(page.url()).not.toContain('hub=');
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
+
+  await page.getByRole('button', { name: 'Examples' }).click();
+  await page.getByRole('tab', { name: 'Of a merge on the Hub' }).click();
+  await page.getByRole('textbox', { name: 'Merge on the Hub' }).fill('amalgam/workshop');
+  await page.getByRole('button', { name: 'Open its recipe' }).click();
+  await expect(page.getByRole('dialog').getByText('does not say how it was merged')).toBeVisible();
+  await page.getByRole('textbox', { name: 'Merge on the Hub' }).fill(`${hub.url}/amalgam/carded`);
+  await page.getByRole('button', { name: 'Open its recipe' }).click();
+  await expect(page.getByText('Opened the recipe in its card, of')).toBeVisible();
+  await expect(page.getByText('Open license page')).toBeVisible();
+});
+
 test('search, pick, download, merge, save in eight clicks; again without a download', async ({ page }) => {
   await openSample(page);
   await page.getByRole('button', { name: 'Search the Hub' }).click();

@@ -2,20 +2,24 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { diffusers, kohya, loraFile } from '../image-loras';
+import { diffusers, fileBytes, kohya, tensor, type Values } from '../image-loras';
 import { readSafetensors } from './merged-folder';
 import { amalgam, counting, drop, expect, fetchMerged, show, test } from './studio';
 
 const scratch = mkdtempSync(join(tmpdir(), 'amalgam-image-'));
 test.afterAll(() => rmSync(scratch, { recursive: true }));
 
+/** Writes files of weights. @returns their paths */
+function written(all: Record<string, Values>): string[] {
+  return Object.entries(all).map(([name, tensors]) => {
+    const path = join(scratch, `${name}.safetensors`);
+    writeFileSync(path, fileBytes(tensors));
+    return path;
+  });
+}
+
 test('I have two LoRAs of SDXL: dropped, merged, saved', async ({ page }) => {
-  const files: string[] = [];
-  for (const [name, tensors] of Object.entries({ ink: kohya, snow: diffusers })) {
-    const [file] = loraFile(name, tensors).files;
-    files.push(join(scratch, `${name}.safetensors`));
-    writeFileSync(files.at(-1)!, await file!.open().read(0, file!.byteLength));
-  }
+  const files = written({ ink: kohya, snow: diffusers });
   await page.goto('/');
   await expect(page.getByRole('button', { name: /sample/i }).first()).toBeVisible();
   const { click, measured, clicks } = counting();
@@ -45,4 +49,41 @@ test('I have two LoRAs of SDXL: dropped, merged, saved', async ({ page }) => {
   const told = await amalgam(['merge', join(scratch, 'both.yml'), '--out', out]);
   expect(told.code, told.stderr).toBe(0);
   expect(readSafetensors(readFileSync(join(out, 'lora.safetensors'))).tensors).toEqual(here);
+});
+
+test('I have SDXL in one file and two LoRAs of it: dropped, merged, saved', async ({ page }) => {
+  const checkpoint: Values = {
+    'model.diffusion_model.input_blocks.4.1.proj_in.weight': tensor(31, 8, 12),
+    'model.diffusion_model.input_blocks.4.0.in_layers.2.weight': tensor(32, 8, 6, 3, 3),
+    'first_stage_model.decoder.conv_in.weight': tensor(33, 8, 6, 3, 3),
+    'conditioner.embedders.0.transformer.text_model.embeddings.token_embedding.weight': tensor(34, 9, 4),
+  };
+  const [base, ...loras] = written({ sdxl: checkpoint, ink: kohya, snow: diffusers });
+  await page.goto('/');
+  await expect(page.getByRole('button', { name: /sample/i }).first()).toBeVisible();
+  const { click, measured, clicks } = counting();
+  // the LoRAs alone would become a LoRA
+  await drop(page, loras);
+  await expect(page.getByText('LoRAs become a LoRA without their base.')).toBeVisible();
+  await drop(page, [base!]);
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await fetchMerged(page, click);
+  measured('two LoRAs into a checkpoint of an image model');
+  expect(clicks()).toBeLessThanOrEqual(2);
+
+  await expect(page.getByText(/Models of images cannot be run here/)).toBeVisible();
+  await expect(page.getByRole('button', { name: /GGUF/ })).toHaveCount(0);
+  await show(page, 'Files');
+  const download = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Download sdxl.safetensors' }).click();
+  const here = readSafetensors(readFileSync(await (await download).path())).tensors;
+  expect([...here.keys()].sort()).toEqual(Object.keys(checkpoint).sort());
+
+  // the command makes the same of the same files
+  const text = `merge_method: task_arithmetic\nbase_model: "${base}"\nmodels: [${loras.map((file) => `{model: "${base}+${file}", parameters: {weight: 1}}`)}]\ndtype: float32\n`;
+  writeFileSync(join(scratch, 'into.yml'), text);
+  const out = join(scratch, 'into');
+  const told = await amalgam(['merge', join(scratch, 'into.yml'), '--out', out]);
+  expect(told.code, told.stderr).toBe(0);
+  expect(readSafetensors(readFileSync(join(out, 'sdxl.safetensors'))).tensors).toEqual(here);
 });

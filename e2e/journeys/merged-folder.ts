@@ -11,6 +11,8 @@ interface Tensor {
   dtype: string;
   shape: number[];
   values: Float64Array;
+  /** As they are stored. */
+  bytes: Uint8Array;
 }
 
 /** Reads a safetensors file, throwing where it breaks a rule of the format. */
@@ -46,7 +48,7 @@ export function readSafetensors(file: Uint8Array): {
         values[i] = bits.getFloat32(0);
       } else throw new Error(`${name}: dtype ${dtype}`);
     }
-    tensors.set(name, { dtype, shape, values });
+    tensors.set(name, { dtype, shape, values, bytes: file.subarray(at, at + count * width) });
   }
   if (8 + length + end !== file.byteLength) throw new Error('bytes behind the last tensor, or missing');
   return { tensors, metadata: (metadata ?? {}) as unknown as Record<string, string> };

@@ -13,14 +13,23 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let r = block % params.rows;
   let o = (block / params.rows) * width;
   let row = r * params.x_stride4;
-  let out = w_rows(o);
-  let out_b = select(w_rows(o + 4u), out + params.outputs * params.inputs4, gated);
+  let o_b = o + select(4u, params.outputs, gated);
+  var out = w_rows(o);
+  var out_b = select(w_rows(o + 4u), out + params.outputs * params.inputs4, gated);
   var a = vec4<f32>();
   var b = vec4<f32>();
-  for (var k = 0u; k < params.inputs4; k++) {
-    let v = x[row + k];
-    a += v * w_quad(out, k);
-    b += v * w_quad(out_b, k);
+  for (var s = 0u; s < params.summands; s++) {
+    var own = vec4<f32>();
+    var own_b = vec4<f32>();
+    for (var k = 0u; k < params.inputs4; k++) {
+      let v = x[row + k];
+      own += v * w_quad(out, k);
+      own_b += v * w_quad(out_b, k);
+    }
+    a += factors(o, s) * own;
+    b += factors(o_b, s) * own_b;
+    out += params.w_step * params.inputs4;
+    out_b += params.w_step * params.inputs4;
   }
   a *= params.scale;
   b *= params.scale;

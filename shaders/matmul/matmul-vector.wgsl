@@ -20,17 +20,24 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let index = group_index(group);
   let r = min(index / quads, params.rows - 1u);
   let o = (index % quads) * 4u;
-  let out = w_rows(o);
-  let out_b = out + params.outputs * params.inputs4;
+  var out = w_rows(o);
   var a = vec4<f32>();
   var b = vec4<f32>();
   var square = vec4<f32>();
-  for (var k = lane; k < params.inputs4; k += 64u) {
-    let raw = x[r * params.x_stride4 + k];
-    let v = entering(raw, k);
-    square += raw * raw;
-    a += v * w_quad(out, k);
-    if (params.gate > 0u) { b += v * w_quad(out_b, k); }
+  for (var s = 0u; s < params.summands; s++) {
+    let out_b = out + params.outputs * params.inputs4;
+    var own = vec4<f32>();
+    var own_b = vec4<f32>();
+    for (var k = lane; k < params.inputs4; k += 64u) {
+      let raw = x[r * params.x_stride4 + k];
+      let v = entering(raw, k);
+      if (s == 0u) { square += raw * raw; }
+      own += v * w_quad(out, k);
+      if (params.gate > 0u) { own_b += v * w_quad(out_b, k); }
+    }
+    a += factors(o, s) * own;
+    b += factors(o + params.outputs, s) * own_b;
+    out += params.w_step * params.inputs4;
   }
   sum_up(lane, a, b, square);
   if (index >= params.rows * quads) { return; }

@@ -202,6 +202,10 @@ export interface Verb<S extends Options = Options> {
   name: string;
   /** Its form with a description, as `--help` prints it. */
   usage: string;
+  /** Description in sentences. */
+  about: string;
+  /** Positional arguments, each as the usage names it. */
+  subjects: readonly string[];
   /** All that it takes, in the order that `--help` of the verb lists. */
   options: S;
   /** Reads its arguments. @throws Usage saying which is wrong */
@@ -210,13 +214,10 @@ export interface Verb<S extends Options = Options> {
   run(command: Arguments<S>, place: Place): Promise<number>;
 }
 
-interface VerbForm<S extends Options> extends Pick<Verb<S>, 'name' | 'options' | 'run'> {
-  /** Positional arguments, each as the usage names it. */
-  subjects: readonly string[];
+interface VerbForm<S extends Options>
+  extends Pick<Verb<S>, 'name' | 'about' | 'subjects' | 'options' | 'run'> {
   /** The last of them can be several. */
   several?: true;
-  /** Description for `--help`, in sentences. */
-  about: string;
   /** Options that mean something with another one only, by the name of that. */
   belongs?: { readonly [K in keyof S]?: readonly (keyof S)[] };
   /** @throws Usage for what does not go together otherwise */
@@ -230,7 +231,7 @@ export function defineVerb<const S extends Options>(form: VerbForm<S>): Verb<S> 
   const words = form.subjects.map((what) => `<${what}>`);
   const head = `${[name, ...words].join(' ')}${several ? ' …' : ''}`;
   return {
-    name,
+    ...{ name, about: form.about, subjects: form.subjects },
     usage: `${wrapped([head, ...usageParts(options, belongs)], '  ', ' '.repeat(11))}
 ${wrapped(form.about.split(' '), '      ', '      ')}
 `,
@@ -265,7 +266,7 @@ type Belonging = Readonly<Record<string, readonly string[]>>;
 /** @throws Usage for options that exclude each other, and for one that is needed */
 function checkGroups(verb: string, spec: Options, values: Readonly<Record<string, unknown>>): void {
   const isGiven = (value: unknown) =>
-    value !== undefined && value !== '' && !(Array.isArray(value) && value.length === 0);
+    value !== undefined && value !== '' && value !== false && !(Array.isArray(value) && value.length === 0);
   for (const members of groupsOf(Object.entries(spec))) {
     const isNeeded = members.some(([, { needed }]) => needed);
     if (members.length === 1 && !isNeeded) continue;

@@ -26,6 +26,7 @@ export function buildCommand(root, outDir, say = () => {}) {
     thread: 'src/worker/node-thread.ts',
     formats: 'src/formats/index.ts',
     'foreign-text': 'src/worker/node-foreign-text.ts',
+    'mcp-server': 'src/cli/mcp-server.ts',
   };
   return bundleForNode(root, outDir, inputs, say);
 }

@@ -29,7 +29,14 @@ describe('parseCommand', () => {
   });
 
   test('merge', () => {
-    const off = { recommended: false, adapter: false, ggufOnly: false, private: false, strict: false };
+    const off = {
+      prepare: false,
+      recommended: false,
+      adapter: false,
+      ggufOnly: false,
+      private: false,
+      strict: false,
+    };
     expect(parseCommand(['merge', 'r.yml', '--out', 'o']).parsed?.options).toEqual({
       ...{ out: 'o', engine: 'auto', resume: false, budget: 120, seed: 0, ...off },
     });
@@ -51,12 +58,14 @@ describe('parseCommand', () => {
     ]) {
       expect(parseCommand(args)).toEqual({ verb: 'help', about: 'merge' });
     }
-    for (const { name, options } of VERBS) expect(options, name).toHaveProperty('hub');
+    // two open no model
+    for (const { name, options } of VERBS.filter(({ name }) => !['join', 'mcp'].includes(name)))
+      expect(options, name).toHaveProperty('hub');
     expect(helpText('evaluate')).toMatch(/--text FILE.*--task NAME.*model-index.*side by side/s);
     expect(helpText('search')).toMatch(/--text FILE.*--task NAME.*larger\s+budget/s);
     expect(helpText('collapse')).toMatch(/--similarity 0.75.*--measure/s);
     expect(helpText('plan')).not.toContain('merge <recipe.yml>');
-    expect(USAGE).toMatch(/plan <model>.*merge <recipe.yml> --out DIR/s);
+    expect(USAGE).toMatch(/plan <model>.*merge <recipe.yml>\s+\(--out DIR\s+\| --prepare\)/s);
   });
 
   test.each(VERBS)(
@@ -73,13 +82,13 @@ describe('parseCommand', () => {
     [[], 'The command is missing'],
     [
       ['levitate', 'm'],
-      'There is no command levitate. Commands: plan, merge, verify, evaluate, generate, chat, compare, lora, extract-lora, collapse',
+      'There is no command levitate. Commands: plan, merge, join, verify, evaluate, generate, chat, compare, lora, extract-lora, collapse',
     ],
     [['plan'], 'plan needs <model>.'],
     [['plan', 'a.yml', 'b.yml'], 'b.yml is too much'],
     [['plan', 'a.yml', '--out', 'x'], "Unknown option '--out'"],
-    [['merge', 'a.yml'], 'merge needs --out DIR'],
-    [['merge', 'a.yml', '--out', ''], 'merge needs --out DIR'],
+    [['merge', 'a.yml'], 'merge needs exactly one of --out and --prepare.'],
+    [['merge', 'a.yml', '--out', ''], 'merge needs exactly one of --out and --prepare.'],
     [['merge', 'a.yml', '--out'], "'--out <value>' argument missing"],
     [
       ['merge', 'a.yml', '--out', 'o', '--engine', 'quantum'],

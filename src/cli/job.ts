@@ -176,6 +176,21 @@ export async function openJob(
   return { recipe: renameRepositories(published, pinned), worker, calls };
 }
 
+/** Asks the Hub in a session of its own, which ends with the answer. */
+export async function askHub<T>(
+  { workingFolder }: Place,
+  { hub, cache }: Where,
+  ask: (calls: WorkerCalls) => Promise<T>,
+): Promise<T> {
+  const worker = await openNode(cache === undefined ? defaultCache() : resolve(workingFolder, cache));
+  try {
+    await worker.calls.setHub(hubAddress(hub));
+    return await ask(worker.calls);
+  } finally {
+    await worker.close();
+  }
+}
+
 /** The plan of a job, its problems told. @param more further lines about it */
 export async function plannedJob(
   { calls, recipe }: Job,

@@ -67,10 +67,11 @@ export async function findPartial(stems: readonly string[]): Promise<string | un
   return (await leftovers(stems)).find(({ journalAt }) => journalAt !== undefined)?.folder;
 }
 
-/** Removes folders that no run can go on with: their process is gone, and they have no journal. */
-export async function cleanPartials(stems: readonly string[]): Promise<void> {
-  for (const { folder, journalAt } of await leftovers(stems)) {
-    if (journalAt === undefined) await rm(folder, { recursive: true, force: true });
+/** Removes folders that no run can go on with: their process is gone, and they have no journal, or are `needless` all the same. */
+export async function cleanPartials(stems: readonly string[], needless = false): Promise<void> {
+  for (const { folder, journalAt, isLiving } of await leftovers(stems)) {
+    if (journalAt === undefined || (needless && !isLiving))
+      await rm(folder, { recursive: true, force: true });
   }
 }
 

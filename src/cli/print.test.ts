@@ -69,23 +69,37 @@ const progress: Omit<Progress, 'finished'> = {
   stages: { read: 0, upload: 0, compute: 0, readback: 0, write: 0 },
 };
 
-test('a verification names the tensors that differ', () => {
-  const shard = {
-    file: 'model.safetensors',
-    isHeaderSame: true,
-    differing: ['model.norm.weight', 'lm_head'],
-  };
+test('a verification says how far the tensors that differ are', () => {
+  const shard = (differing: [string, number | null][], tensors = 4) => ({
+    ...{ file: 'model.safetensors', isHeaderSame: true, tensors },
+    differing: differing.map(([name, steps]) => ({ name, steps })),
+  });
   const files = { listed: 4, missing: ['tokenizer.json'], differing: ['config.json'], unlisted: ['x.py'] };
-  const found = { agrees: false, files, engine: 'cpu', seconds: 1 } as const;
-  const text = plain(verifyText({ ...found, shards: [shard], changedInputs: [] }));
-  expect(text).toContain('model.safetensors: 2 tensors differ: model.norm.weight, lm_head\n');
+  const found = { agrees: false, files, engine: 'cpu' as const, seconds: 1, changedInputs: [] };
+  const shards = [
+    shard([
+      ['lm_head', 1],
+      ['model.norm.weight', 3],
+    ]),
+  ];
+  const text = plain(verifyText({ ...found, shards }));
+  expect(text).toContain(
+    'The bytes differ: within one rounding in 3 of 4 tensors, 2 of them to the bit; model.norm.weight by up to 3 steps of its dtype.\n',
+  );
   expect(text).toContain('1 file missing: tokenizer.json\n');
   expect(text).toContain('1 file with other bytes than were written: config.json\n');
   expect(text).toContain('1 file that the merge did not write: x.py\n');
+  const other = shard(
+    ['a', 'b', 'c'].map((name) => [name, name === 'a' ? null : 900]),
+    4,
+  );
+  expect(plain(verifyText({ ...found, shards: [other] }))).toContain(
+    'Not this recipe: other weights in 3 of 4 tensors: a is not there in that shape and dtype; b by up to 900 steps',
+  );
   const all = { listed: 4, missing: [], differing: [], unlisted: [] };
-  expect(
-    plain(verifyText({ ...found, shards: [shard], changedInputs: [], agrees: true, files: all })),
-  ).toContain('The bytes agree with the recipe in the metadata: 1 shard; 3 other files as written');
+  expect(plain(verifyText({ ...found, shards: [shard([])], agrees: true, files: all }))).toContain(
+    'The bytes agree with its recipe: 1 shard; 3 other files as written',
+  );
 });
 
 test('progress is one line', () => {

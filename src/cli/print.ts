@@ -166,21 +166,35 @@ export function verifyText(report: VerifyReport): string {
   if (report.agrees) {
     const others = files && formatCounted(files.listed - report.shards.length, 'other file');
     const beside = others ? `; ${others} as written` : '; there is no list of hashes for the other files';
-    return [`The bytes agree with the recipe in the metadata: ${shards}${beside} ${where}`, ...changed].join(
-      '\n',
-    );
+    return [`The bytes agree with its recipe: ${shards}${beside} ${where}`, ...changed].join('\n');
   }
-  const differing = report.shards.flatMap(({ file, isHeaderSame, differing: tensors }) => [
-    ...(isHeaderSame ? [] : [`${file}: its header (names, places, metadata) is not what the recipe gives`]),
-    ...(tensors.length > 0
-      ? [
-          `${file}: ${formatCounted(tensors.length, 'tensor')} differ${tensors.length === 1 ? 's' : ''}: ${someNames(tensors)}`,
-        ]
-      : []),
-  ]);
-  return ['The bytes differ.', ...(files ? writtenLines(files) : []), ...changed, ...differing, where].join(
-    '\n',
+  const headers = report.shards.flatMap(({ file, isHeaderSame }) =>
+    isHeaderSame === false
+      ? [`${file}: its header (names, places, metadata) is not what the recipe gives`]
+      : [],
   );
+  const written = files ? writtenLines(files) : [];
+  return [differenceText(report), ...written, ...changed, ...headers, where].join('\n');
+}
+
+/** How near the stored tensors are to those that the recipe gives, and the names of those that are not. */
+function differenceText({ shards }: VerifyReport): string {
+  const tensors = shards.reduce((sum, shard) => sum + shard.tensors, 0);
+  const differing = shards.flatMap((shard) => shard.differing);
+  if (differing.length === 0) return 'The bytes differ, but those of no tensor.';
+  const far = differing.filter(({ steps }) => steps === null || steps > 1);
+  const near = tensors - far.length;
+  const of = `in ${formatCount(near)} of ${formatCounted(tensors, 'tensor')}, ${formatCount(tensors - differing.length)} of them to the bit`;
+  const rest = far.map(({ name, steps }) =>
+    steps === null
+      ? `${displayName(name)} is not there in that shape and dtype`
+      : `${displayName(name)} by up to ${formatCounted(steps, 'step')} of its dtype`,
+  );
+  const more = rest.length > MOST_NAMES ? [`${formatCount(rest.length - MOST_NAMES)} more`] : [];
+  const words = [...rest.slice(0, MOST_NAMES), ...more].join('; ');
+  if (near < tensors / 2)
+    return `Not this recipe: other weights in ${formatCount(far.length)} of ${formatCounted(tensors, 'tensor')}: ${words}.`;
+  return `The bytes differ: within one rounding ${of}${words ? `; ${words}` : ''}.`;
 }
 
 /** ` ± 0.0123`: the standard error of a perplexity, where there is one. */
@@ -215,7 +229,7 @@ export function datasetText(read: DatasetText): string {
 }
 
 /** Summary in one line of a finished merge. */
-export function mergeText(report: MergeReport, folder: string): string {
+export function mergeText(report: MergeReport, folder: string, part?: { index: number; of: number }): string {
   const bytes = report.shards.reduce((sum, shard) => sum + shard.bytes, 0);
   const engine = `${report.engine} (${displayName(report.adapter)})`;
   const { lora } = report;
@@ -225,7 +239,8 @@ export function mergeText(report: MergeReport, folder: string): string {
   return [
     `Merged ${what}, ${formatBytes(bytes)}, in ${formatSeconds(report.seconds)} on ${engine}: ${folder}`,
     ...(lora ? [...cutWords(lora), ...lora.notes.map((note) => displayName(note, 2000))] : []),
-    ...(report.use?.length ? ['Its README.md says how to use it.'] : []),
+    ...(part ? [`Part ${part.index} of ${part.of}: join them when all are there.`] : []),
+    ...(report.use?.length && !part ? ['Its README.md says how to use it.'] : []),
   ].join('\n');
 }
 

@@ -6,10 +6,13 @@ import { planInNode } from '../../e2e/merge-in-node';
 import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { parseModelConfig } from '../formats/model-config';
+import { headerLength, parseSafetensorsHeader } from '../formats/safetensors-header';
+import { buildSafetensorsHeader } from '../formats/safetensors-write';
 import { openRunner, type Runner } from '../forward/runner';
+import { memoryFolder } from '../inputs/memory-models.test.support';
 import { methods } from '../merge/methods';
 import { resolveArchitecture } from '../models/resolution';
-import { findFile } from '../sources/model-folder';
+import { findFile, type ModelFolder } from '../sources/model-folder';
 import { openLiveWeights } from './live-weights';
 import { openPlannedWeights } from './planned-weights';
 import { keptApart } from './running-model';
@@ -23,11 +26,40 @@ const folders = Object.fromEntries(
     ),
   ),
 );
-const config = await (async () => {
-  const file = findFile(folders.base!, 'config.json')!.open();
-  const bytes = await file.read(0, file.byteLength);
-  return parseModelConfig(new TextDecoder().decode(bytes), 'config.json');
-})();
+const bytesIn = async (folder: ModelFolder, path: string) => {
+  const file = findFile(folder, path)!.open();
+  return file.read(0, file.byteLength);
+};
+const textIn = async (folder: ModelFolder, path: string) =>
+  new TextDecoder().decode(await bytesIn(folder, path));
+
+/** A LoRA as a DoRA: the rows of what it changes have a length of their own. */
+async function withLengths(path: string, lora: ModelFolder): Promise<ModelFolder> {
+  const bytes = await bytesIn(lora, 'adapter_model.safetensors');
+  const begin = 8 + headerLength(bytes.subarray(0, 8), bytes.length);
+  const { tensors } = parseSafetensorsHeader(bytes.subarray(8, begin), bytes.length, path);
+  const stored = [...tensors.values()].map((tensor) => ({
+    ...{ name: tensor.name, dtype: tensor.dtype, shape: tensor.shape, byteLength: tensor.end - tensor.begin },
+    bytes: bytes.subarray(tensor.begin, tensor.end),
+  }));
+  const lengths = stored.flatMap(({ name, shape }) => {
+    const [module, factor] = name.split('.lora_');
+    if (factor !== 'B.weight') return [];
+    const values = new Uint8Array(new Float32Array(shape[0]!).fill(0.4).buffer);
+    const own = { dtype: 'F32' as const, shape: [shape[0]!], byteLength: values.length, bytes: values };
+    return [{ name: `${module}.lora_magnitude_vector`, ...own }];
+  });
+  const all = [...stored, ...lengths];
+  const file = Buffer.concat([buildSafetensorsHeader(all, {}), ...all.map((one) => one.bytes)]);
+  const config = JSON.parse(await textIn(lora, 'adapter_config.json')) as object;
+  return memoryFolder(path, {
+    'adapter_config.json': { ...config, use_dora: true },
+    'adapter_model.safetensors': Uint8Array.from(file),
+  });
+}
+folders.lengths = await withLengths('lengths', folders.kitchen!);
+folders.attic = { ...folders.workshop!, path: 'attic' };
+const config = parseModelConfig(await textIn(folders.base!, 'config.json'), 'config.json');
 const architecture = resolveArchitecture(config);
 const IDS = Array.from({ length: 40 }, (_, i) => (i * 37 + 11) % 250);
 const onCpu = async () => createCpuBackend();
@@ -71,47 +103,70 @@ async function lossesOf(runner: Runner): Promise<Float64Array> {
 /** Of the samples: two LoRAs and a whole contributor. */
 export const MODELS = ['base+kitchen', 'base+harbour', 'workshop'];
 
-/** A live model at `from` that becomes `to` between two passes, beside a model opened at `to`. */
-export async function turned(from: Case, to: Case, roomBytes = 0, open: () => Promise<Backend> = onCpu) {
-  const [first, second] = [await planned(from), await planned(to)];
-  const engine = await open();
-  let bytesRead = 0;
-  const stored = new Set<string>();
-  const read: typeof first.read = (ref, begin, end) => {
-    bytesRead += end - begin;
-    stored.add(ref.key);
+/** A live model, and how it becomes another recipe's between two passes. */
+export async function openLive(one: Case, engine: Backend, roomBytes: number) {
+  const first = await planned(one);
+  const read = { bytes: 0, stored: new Set<string>(), onRead: (_key: string) => {} };
+  const readTensor: typeof first.read = (ref, begin, end) => {
+    read.bytes += end - begin;
+    read.stored.add(ref.key);
+    read.onRead(ref.key);
     return first.read(ref, begin, end);
   };
   const apart = keptApart(first.plan, architecture, roomBytes);
-  const weights = await openLiveWeights(first.plan, [engine], read, apart, false, first.prepared);
-  const live = openRunner(engine, architecture, weights, RESIDENT);
-  const before = await lossesOf(live);
-  const opening = bytesRead;
-  stored.clear();
-  const changed = await weights.become(second.plan, second.prepared);
-  await live.renew(changed);
-  const after = await lossesOf(live);
-  const again = bytesRead - opening;
+  const weights = await openLiveWeights(first.plan, [engine], readTensor, apart, false, first.prepared);
+  const runner = openRunner(engine, architecture, weights, RESIDENT);
+  return {
+    runner,
+    read,
+    isSum: () => (weights.sums?.size ?? 0) > 0,
+    async turn(to: Case) {
+      const { plan, prepared } = await planned(to);
+      const changed = await weights.become(plan, prepared);
+      await runner.renew(changed);
+      return changed;
+    },
+    close() {
+      runner.close();
+      weights.close();
+    },
+  };
+}
+
+/** A live model at `from` that becomes `to` between two passes, beside a model opened at `to`. */
+export async function turned(from: Case, to: Case, roomBytes = 0, open: () => Promise<Backend> = onCpu) {
+  const engine = await open();
+  const live = await openLive(from, engine, roomBytes);
+  const { read } = live;
+  const before = await lossesOf(live.runner);
+  const opening = read.bytes;
+  read.stored.clear();
+  const changed = await live.turn(to);
+  const after = await lossesOf(live.runner);
+  const again = read.bytes - opening;
+  const isSum = live.isSum();
   live.close();
-  weights.close();
   engine.close();
 
-  const isSum = (weights.sums?.size ?? 0) > 0;
   const expected = await written(to);
-  return { before, after, expected, difference: furthest(after, expected), changed, again, stored, isSum };
+  const difference = furthest(after, expected);
+  return { before, after, expected, difference, changed, again, stored: read.stored, isSum };
 }
 
 /** The losses of what a recipe writes. */
-export async function written(one: Case) {
+export const written = (one: Case) => ofWritten(one, lossesOf);
+
+/** What is measured of what a recipe writes. */
+export async function ofWritten<T>(one: Case, measure: (runner: Runner) => Promise<T>): Promise<T> {
   const { plan, read, prepared } = await planned(one);
   const fresh = createCpuBackend();
   const weights = await openPlannedWeights(plan, [fresh], read, false, prepared);
   const runner = openRunner(fresh, architecture, weights, RESIDENT);
-  const losses = await lossesOf(runner);
+  const measured = await measure(runner);
   runner.close();
   weights.close();
   fresh.close();
-  return losses;
+  return measured;
 }
 
 export const furthest = (some: Float64Array, others: Float64Array) =>

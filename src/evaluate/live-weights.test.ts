@@ -2,7 +2,7 @@ import { afterAll, expect, test, vi } from 'vitest';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { methods } from '../merge/methods';
 import { fakeStorage } from '../store/opfs.test.fake';
-import { furthest, MODELS, planned, turned, written } from './live-weights.test.fixture';
+import { furthest, MODELS, ofWritten, openLive, planned, turned, written } from './live-weights.test.fixture';
 import { openPlannedWeights } from './planned-weights';
 
 vi.stubGlobal('navigator', fakeStorage().navigator);
@@ -45,6 +45,39 @@ test.each([
     expect(changed.weights).toEqual(new Set());
     expect(changed.updates.size).toBeGreaterThan(0);
     expect(again).toBe(0);
+  },
+);
+
+test.each(['ties', 'task_arithmetic'])(
+  '%s: whoever stops while tensors are merged again is heard in the middle of one',
+  async (id) => {
+    const at = (weight: number) => ({ id, models: MODELS, weights: [weight, 0.7, 0.7] });
+    const engine = createCpuBackend();
+    const live = await openLive(at(0.7), engine, 0);
+    const stop = new AbortController();
+    const tensors: string[] = [];
+    live.read.onRead = (key) => {
+      if (/proj/.test(key)) tensors.push(key);
+      if (tensors.length === 8) stop.abort();
+    };
+    const pass = (signal?: AbortSignal) =>
+      live.runner.pass({
+        sequences: [{ ids: [5, 6, 7], from: 1 }],
+        output: 'loss',
+        ...(signal && { signal }),
+      });
+    await expect(pass(stop.signal)).rejects.toMatchObject({ code: 'Canceled' });
+    expect(tensors.length).toBe(8);
+    const [losses] = (await pass()).losses;
+    live.close();
+    engine.close();
+    const fresh = await ofWritten(at(0.7), async (runner) => {
+      const {
+        losses: [wanted],
+      } = await runner.pass({ sequences: [{ ids: [5, 6, 7], from: 1 }], output: 'loss' });
+      return wanted!;
+    });
+    expect(furthest(losses!, fresh)).toBeLessThan(1e-5);
   },
 );
 

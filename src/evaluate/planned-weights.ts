@@ -30,6 +30,7 @@ import {
 } from '../merge/tensor/computation';
 import type { Prepared } from '../merge/tensor/prepared';
 import type { Workspace } from '../merge/tensor/workspace';
+import { throwIfCanceled } from '../sources/cancellation';
 import { giveBack, spareCopy } from '../sources/spare-arrays';
 import { type FactoredChange, factoredChange, linearChange, withoutEffect } from './weight-change';
 
@@ -158,10 +159,10 @@ export function readTensorOf(
   read: ReadTensor,
   merged: () => MergedTensors,
 ): WeightSource['read'] {
-  return (name, begin, end) => {
+  return (name, begin, end, signal) => {
     const { plan, change } = planned(name);
     const stored = plan.copy ?? (change?.differences.length ? undefined : change?.origin);
-    return stored ? read(stored, begin, end) : merged().read(plan, begin, end);
+    return stored ? read(stored, begin, end) : merged().read(plan, begin, end, signal);
   };
 }
 
@@ -246,8 +247,17 @@ function updatesOf({ factors }: FactoredChange, load: LoadFactors): LowRankUpdat
 }
 
 export interface MergedTensors {
-  /** Bytes of a tensor as the plan would write them; it stays in memory until its last byte is read, since a pass reads each front to back, or another one is. */
-  read(tensor: TensorPlan, begin: number, end: number): Promise<Uint8Array<ArrayBuffer>>;
+  /**
+   * Bytes of a tensor as the plan would write them; it stays in memory until its last byte is read, since a pass reads each front to
+   * back, or another one is.
+   * @throws AmalgamError `Canceled` in the middle of a tensor too
+   */
+  read(
+    tensor: TensorPlan,
+    begin: number,
+    end: number,
+    signal?: AbortSignal,
+  ): Promise<Uint8Array<ArrayBuffer>>;
   /** Gives back the device memory that merging takes. */
   rest(): void;
 }
@@ -287,11 +297,16 @@ export async function openMerged(
   const { run } = threadPool(engines);
   const whole = new Map<string, Promise<Uint8Array<ArrayBuffer>>>();
   return {
-    async read(tensor, begin, end) {
+    async read(tensor, begin, end, signal) {
       const { name } = tensor;
+      const heeding: ReadTensor = (...asked) => {
+        throwIfCanceled(signal);
+        return read(...asked);
+      };
+      const merge = (own: TensorPlan) => run((engine) => mergeWhole(own, workOn(engine), heeding, settings));
       const part = whole.has(name) ? undefined : rangeOf(tensor, begin, end);
-      if (part) return run((engine) => mergeWhole(part, workOn(engine), read, settings));
-      const merged = whole.get(name) ?? run((engine) => mergeWhole(tensor, workOn(engine), read, settings));
+      if (part) return merge(part);
+      const merged = whole.get(name) ?? merge(tensor);
       whole.set(name, merged);
       if (whole.size > engines.length) whole.delete(whole.keys().next().value!);
       try {

@@ -267,6 +267,13 @@ export async function plannedConfig(
       'Name the base in front of its adapters (base+adapter).',
     );
   }
+  if (plan.places) {
+    throw new AmalgamError(
+      'ArchitectureUnsupported',
+      `${plan.contributors[0] ?? 'The model'} is a model of images, which writes no text: it cannot be run here.`,
+      'It can be merged and compared. Look at what it draws in the program that it is for.',
+    );
+  }
   throw new AmalgamError(
     'ArchitectureUnsupported',
     `${plan.contributors[0] ?? 'The model'} has no config.json, so it is not known how to run it.`,

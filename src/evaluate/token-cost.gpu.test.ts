@@ -13,6 +13,7 @@ import type { Architecture } from '../models/architecture';
 import { leavesOf } from '../models/claim';
 import { resolveArchitecture } from '../models/resolution';
 import { type GeneratedToken, generate } from './generation';
+import { ofWritten, openLive } from './live-weights.test.fixture';
 
 const read = async (path: string) => new Uint8Array(readFileSync(path));
 
@@ -53,6 +54,10 @@ const SAMPLINGS = [
   { temperature: 0.7, topP: 0.9, seed: 5 },
 ];
 
+/** Where the layers of a token begin and end among its kernels. */
+const layersIn = (ids: readonly string[]) =>
+  [ids.indexOf('count-non-finite'), ids.lastIndexOf('count-non-finite')] as const;
+
 it.each([
   // software adapters do the two norms apart
   ...SAMPLINGS.map((sampling) => ['llama', 'software', 'plain', sampling, 9] as const),
@@ -75,12 +80,11 @@ it.each([
       maxTokens: 5,
       sampling,
       onToken({ index }) {
-        const layers = runner.architecture.blocks.length;
         const ids = runs.mock.calls.map(([kernel]) => kernel.id);
-        const [first, last] = [ids.indexOf('count-non-finite'), ids.lastIndexOf('count-non-finite')];
+        const [first, last] = layersIn(ids);
         if (index > 0) {
           costs.push({
-            ofLayers: (last - first) / layers,
+            ofLayers: (last - first) / runner.architecture.blocks.length,
             submits: submits.mock.calls.length,
             readbacks: maps.mock.calls.map(([, , bytes]) => bytes! - PROOF * dispatches.mock.calls.length),
           });
@@ -94,6 +98,54 @@ it.each([
     // the embedding, the head with its norm, the sums of the logits – of a temperature too –, and the draw
     const sums = temperature === 0 || temperature === 1 ? 1 : 2;
     expect(outside.length / 4).toBe((guise === 'real' ? 3 : 4) + sums);
+  },
+);
+
+const LORAS = ['base+kitchen', 'base+harbour'];
+const DORA = 'base+lengths';
+const WHOLE = ['workshop', 'attic'];
+
+it.each([
+  ['a LoRA', LORAS.slice(1), 11],
+  ['two LoRAs', LORAS, 11],
+  ['a DoRA', [DORA], 7],
+  ['a whole contributor', WHOLE.slice(1), 7],
+  ['two whole contributors', WHOLE, 7],
+  ['two LoRAs, a DoRA and two whole contributors', [...LORAS, DORA, ...WHOLE], 11],
+])(
+  'a token of a live merge with %s, %j: %i dispatches a layer after a slider moved too',
+  async (_, models, most) => {
+    const gpu = await sharedGpu('real');
+    const at = (weight: number) => ({
+      ...{ id: 'task_arithmetic', models, weights: models.map((_, i) => weight / (1 + i)) },
+    });
+    const live = await openLive(at(0.7), gpu, 2 ** 30);
+    const tokensOf = async (runner: Runner, onToken: () => void = () => {}) => {
+      const tokens: GeneratedToken[] = [];
+      await generate(runner, [[3, 141, 59, 26, 53]], {
+        maxTokens: 6,
+        sampling: SAMPLINGS[0]!,
+        onToken: (token) => tokens.push(token) && onToken(),
+      });
+      return tokens;
+    };
+    const before = await tokensOf(live.runner);
+    const { weights } = await live.turn(at(0.3));
+    expect([...weights].filter((name) => !/norm|embed_tokens/.test(name))).toEqual([]);
+    const runs = vi.spyOn(gpu, 'run');
+    const ofLayers: number[] = [];
+    const after = await tokensOf(live.runner, () => {
+      const [first, last] = layersIn(runs.mock.calls.map(([kernel]) => kernel.id));
+      ofLayers.push((last - first) / live.runner.architecture.blocks.length);
+      runs.mockClear();
+    });
+    live.close();
+    expect(ofLayers.slice(1)).toEqual(Array(5).fill(most));
+    expect(after).not.toEqual(before);
+    const wanted = await ofWritten(at(0.3), tokensOf);
+    expect(after.map(({ id }) => id)).toEqual(wanted.map(({ id }) => id));
+    for (const [i, { probability }] of after.entries())
+      expect(Math.abs(Math.log(probability / wanted[i]!.probability))).toBeLessThan(2e-3);
   },
 );
 

@@ -15,7 +15,11 @@ export interface ImageNaming {
   prefixes: Readonly<Record<string, string>>;
 }
 
-export type ImagePart = 'a' | 'b' | 'mid' | 'alpha' | 'magnitude';
+export type ImagePart =
+  | ('a' | 'b' | 'mid' | 'alpha' | 'magnitude')
+  | `hada_${'w1_a' | 'w1_b' | 'w2_a' | 'w2_b' | 't1' | 't2'}`
+  | `lokr_${'w1' | 'w1_a' | 'w1_b' | 'w2' | 'w2_a' | 'w2_b' | 't2'}`
+  | ('oft_blocks' | 'rescale');
 
 /** What the end of a key says: the part that a tensor is of its module. */
 const PARTS: readonly [end: RegExp, part: ImagePart, module?: string][] = [
@@ -32,9 +36,7 @@ const PARTS: readonly [end: RegExp, part: ImagePart, module?: string][] = [
 
 /** Parts of other kinds of adapters, which image tools write beside or in place of factors. */
 const OTHERS: readonly [end: RegExp, what: string][] = [
-  [/\.hada_\w+$/, 'LoHa factors'],
-  [/\.lokr_\w+$/, 'LoKr factors'],
-  [/\.(?:oft|boft)_\w+$|\.oft_R\.weight$/, 'an orthogonal adapter (OFT)'],
+  [/\.boft_\w+$|\.oft_(?:R|diag)(?:\.weight)?$/, 'an orthogonal adapter (OFT) of another form'],
   [/\.on_input$|\.ia3_\w+$/, '(IA)³ vectors'],
   [/\.diff(?:_b)?$|\.set_weight$/, 'whole differences of weights'],
   [/\.w_norm$|\.b_norm$/, 'trained norms'],
@@ -42,8 +44,13 @@ const OTHERS: readonly [end: RegExp, what: string][] = [
   [/^(?:text_encoder|unet|vae):\d+:/, 'factors counted by their place, without names'],
 ];
 
+/** Parts of LoHa, LoKr and OFT, by which LyCORIS names them. */
+const NAMED = /^(.+)\.(hada_w[12]_[ab]|hada_t[12]|lokr_w[12](?:_[ab])?|lokr_t2|oft_blocks|rescale)$/;
+
 /** The part that a key names, and the module as it stands there; undefined for any other key. */
 export function imageKey(key: string): { module: string; part: ImagePart } | undefined {
+  const [, named, own] = NAMED.exec(key) ?? [];
+  if (named !== undefined) return { module: named, part: own as ImagePart };
   for (const [end, part, module = '$1'] of PARTS) {
     if (end.test(key)) return { module: key.replace(end, module), part };
   }
@@ -58,13 +65,20 @@ export function otherImagePart(key: string): string | undefined {
 /** Blocks that only image and video models have. */
 const BARE = /^(?:(?:double|single|joint)_blocks|(?:single_)?transformer_blocks|blocks)\.\d+\./;
 
+/** What kohya's trainers and LyCORIS put before the paths of a part, whose dots they join by `_`. */
+const KOHYA = /^(lora_(?:unet|transformer|te[123]?)|oft_unet|lycoris)_(.+)$/;
+
 /** Whether a key names a module as kohya does. */
-export const isKohya = (module: string) => /^lora_(?:unet|transformer|te[123]?)_/.test(module);
+export const isKohya = (module: string) => KOHYA.test(module);
 
 /** What the parts of a model are called: in diffusers, by kohya's trainer, in ComfyUI. The first of a list is written. */
 const COMPONENTS: readonly [diffusers: string, kohya: readonly string[], comfyui: readonly string[]][] = [
-  ['unet', ['lora_unet'], ['diffusion_model', 'model.diffusion_model']],
-  ['transformer', ['lora_unet', 'lora_transformer'], ['diffusion_model', 'model.diffusion_model']],
+  ['unet', ['lora_unet', 'oft_unet', 'lycoris'], ['diffusion_model', 'model.diffusion_model']],
+  [
+    'transformer',
+    ['lora_unet', 'lora_transformer', 'oft_unet', 'lycoris'],
+    ['diffusion_model', 'model.diffusion_model'],
+  ],
   ['text_encoder', ['lora_te1', 'lora_te'], ['text_encoder']],
   ['text_encoder_2', ['lora_te2'], ['text_encoder_2']],
   ['text_encoder_3', ['lora_te3'], ['text_encoder_3']],
@@ -72,7 +86,7 @@ const COMPONENTS: readonly [diffusers: string, kohya: readonly string[], comfyui
 
 /** Whether a path below `unet.` or `transformer.` belongs to a U-Net. */
 const IN_UNET =
-  /^(?:down_blocks|up_blocks|mid_block|input_blocks|output_blocks|middle_block|conv_in|conv_out|time_embed|time_embedding|add_embedding|label_emb|out)\./;
+  /^(?:down_blocks|up_blocks|mid_block|input_blocks|output_blocks|middle_block|conv_in|conv_out|time_embed|time_embedding\.linear_\d|add_embedding|label_emb|out)\./;
 
 /**
  * The path of a module that a key names.
@@ -80,7 +94,7 @@ const IN_UNET =
  * @returns undefined for one that kohya's `_` does not let be split into known words, and for one of no image model
  */
 export function imagePath(module: string): { path: string; naming: ImageNaming } | undefined {
-  const [, prefix, flat] = /^(lora_(?:unet|transformer|te[123]?))_(.+)$/.exec(module) ?? [];
+  const [, prefix, flat] = KOHYA.exec(module) ?? [];
   if (prefix !== undefined) {
     const dotted = split(flat!);
     return dotted === undefined ? undefined : placed('kohya', prefix, dotted);
@@ -98,6 +112,11 @@ export function imagePath(module: string): { path: string; naming: ImageNaming }
   // some trainers of Flux and Wan leave the prefix out
   if (BARE.test(module)) return placed('comfyui', 'diffusion_model', module, '');
   return undefined;
+}
+
+/** The path of a module of the part that draws, which stands there without a prefix. */
+export function imageModelPath(below: string): string {
+  return placed('comfyui', 'diffusion_model', below).path;
 }
 
 function placed(convention: ImageConvention, prefix: string, path: string, written = prefix) {
@@ -122,7 +141,7 @@ export function imageModule(path: string, { convention, original, prefixes }: Im
   const named = COMPONENTS.find(([diffusers]) => diffusers === component);
   if (!named) return path;
   const below = rest.join('.');
-  const own = original && component === 'unet' ? toOriginal(below) : below;
+  const own = original && component === 'unet' ? originalPath(below) : below;
   const [diffusers, [kohya], [comfyui]] = named;
   const usual = { kohya, diffusers, comfyui }[convention];
   const prefix = prefixes[diffusers] ?? usual;
@@ -258,7 +277,8 @@ function fromOriginal(path: string): string {
   return `up_blocks.${level}.attentions.${layer}.${rest}`;
 }
 
-function toOriginal(path: string): string {
+/** The path of a module of a U-Net, without its component, as the original counts its blocks. */
+export function originalPath(path: string): string {
   const end = renamed(path, ENDS, 0);
   if (end !== path) return end;
   const [, mid, index, below] = /^mid_block\.(attentions|resnets)\.(\d+)\.(.+)$/.exec(path) ?? [];

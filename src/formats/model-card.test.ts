@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { type ModelCardFields, modelCard } from './model-card';
+import { type ModelCardFields, modelCard, withStudioLink } from './model-card';
 import { formatRecipe } from './recipe-format';
 import { parseRecipe } from './recipe-yaml';
 
@@ -151,6 +151,16 @@ describe('R48: hostile names', () => {
     const text = card({ method: { title: 'x', reference: { label: 'paper', url: 'javascript:alert(1)' } } });
     expect(split(text).page).not.toContain('javascript');
     expect(card({ models: ['a b/../c'], hubIds: new Set(['a b/../c']) })).not.toContain('huggingface.co');
+  });
+
+  test('the studio is linked once, below the title, where its address is https', () => {
+    const text = card({ title: 'Mine' });
+    const linked = withStudioLink(text, 'https://studio.example/amalgam/#tab=files', 'me/mine');
+    expect(linked).toContain(
+      '# Mine\n\n[Open this recipe in Amalgam](https://studio.example/amalgam/#hub=me/mine)\n\n',
+    );
+    expect(withStudioLink(linked, 'https://studio.example/amalgam/', 'me/mine')).toBe(linked);
+    expect(withStudioLink(text, 'http://localhost:5173/', 'me/mine')).toBe(text);
   });
 
   test('a recipe with backticks stays inside its fence', () => {

@@ -17,7 +17,7 @@ export interface ModelCardFields {
   /** License of every input, where all have the same. */
   license?: string;
   /** Of the models that were merged. */
-  of: 'LoRA adapters' | 'language models';
+  of: 'LoRA adapters' | 'language models' | 'image models';
   /** An adapter for PEFT, or else a model. */
   library: 'transformers' | 'peft' | 'diffusers';
   /** Version of Amalgam. */
@@ -59,6 +59,19 @@ ${fence}yaml
 ${fields.recipe.trimEnd()}
 ${fence}
 `;
+}
+
+/**
+ * A card with a link under its title that opens the recipe in the studio; the card as it is where the address is no https, or a
+ * link to it is there.
+ * @param studio address of the studio
+ * @param repo of the model on the Hub
+ */
+export function withStudioLink(card: string, studio: string, repo: string): string {
+  const address = `${studio.replace(/#.*$/, '')}#hub=${repo}`;
+  const words = link('Open this recipe in Amalgam', address);
+  if (!words.startsWith('[') || card.includes(address)) return card;
+  return card.replace(/^# .*\n/m, (title) => `${title}\n${words}\n`);
 }
 
 /** The repositories of a model reference: the model's, then its adapter's. */

@@ -20,8 +20,8 @@ interface WrittenOutput {
   base?: string;
   /** False where an adapter is written as GGUF alone. */
   peft?: boolean;
-  /** File of the weights of an image model's LoRA, where it is one. */
-  image?: string;
+  /** Of an image model, or a LoRA of one: a file of its weights, and what it is. */
+  image?: { file: string; of: 'LoRA' | 'checkpoint' | 'part' | 'pipeline' };
   /** Class name of its config (`LlamaForCausalLM`), or the task of an adapter; other classes than language models load as they are. */
   architecture?: string;
 }
@@ -40,17 +40,7 @@ export function snippetsOf({
   ...output
 }: WrittenOutput): UseSnippet[] {
   const name = displayName(output.name, 200);
-  if (image !== undefined) {
-    const [file, as] = [`./${name}/${image}`, `${name}.safetensors`].map(shellWord);
-    return [
-      {
-        title: 'diffusers',
-        language: 'python',
-        code: `pipe.load_lora_weights(${quoted(`./${name}`)}, weight_name=${quoted(image)})`,
-      },
-      { title: 'ComfyUI', language: 'sh', code: `cp ${file} ComfyUI/models/loras/${as}` },
-    ];
-  }
+  if (image !== undefined) return imageSnippets(name, image);
   const writes = architecture === undefined || /CausalLM|CAUSAL_LM|LMHead/i.test(architecture);
   const auto = writes ? 'AutoModelForCausalLM' : 'AutoModel';
   const folder = quoted(`./${name}`);
@@ -108,6 +98,26 @@ model = PeftModel.from_pretrained(base, ${folder})`,
     });
   }
   return snippets;
+}
+
+/** Where ComfyUI looks for a file. */
+const COMFYUI = { LoRA: 'loras', checkpoint: 'checkpoints', part: 'diffusion_models' };
+
+function imageSnippets(name: string, { file, of }: NonNullable<WrittenOutput['image']>): UseSnippet[] {
+  const folder = quoted(`./${name}`);
+  const python = (code: string): UseSnippet => ({ title: 'diffusers', language: 'python', code });
+  if (of === 'pipeline') {
+    return [
+      python(`from diffusers import DiffusionPipeline
+
+pipe = DiffusionPipeline.from_pretrained(${folder}, torch_dtype="auto")`),
+    ];
+  }
+  const [from, as] = [`./${name}/${file}`, `${name}.safetensors`].map(shellWord);
+  return [
+    ...(of === 'LoRA' ? [python(`pipe.load_lora_weights(${folder}, weight_name=${quoted(file)})`)] : []),
+    { title: 'ComfyUI', language: 'sh', code: `cp ${from} ComfyUI/models/${COMFYUI[of]}/${as}` },
+  ];
 }
 
 /** The snippets as a section of a model card. */

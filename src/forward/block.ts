@@ -43,7 +43,7 @@ function scaleStream(passage: BlockPassage, factor: number): void {
 /** Runs the block; the stream of the chunk is replaced by what leaves it. */
 export async function runBlock(weights: BlockWeights, passage: BlockPassage): Promise<void> {
   const { planes } = weights.block;
-  const predicted = planes && predict(planes, weights, passage);
+  const predicted = planes && (await predict(planes, weights, passage));
   for (const step of weights.block.steps) {
     enterStep(weights, step, passage);
     await runStep(weights, step, passage);

@@ -8,6 +8,7 @@ import { decodeToF32 } from '../formats/half';
 import type { Linear, Vector } from '../models/architecture';
 import { type DeviceLowRank, loadLowRank } from './low-rank';
 import type { Queue } from './queue';
+import { readOutputs, type TakeRows } from './stored-rows';
 import { cutRows, layoutOn, rowBytesOf, type WeightLayout } from './weight-layout';
 import {
   joinedUpdate,
@@ -17,9 +18,6 @@ import {
   type WeightSource,
   type WeightSummand,
 } from './weight-source';
-
-/** Bytes asked for at once. */
-const READ_BYTES = 8 << 20;
 
 /** A linear layer ready to multiply. */
 export interface DeviceLinear {
@@ -34,6 +32,8 @@ export interface DeviceLinear {
   tiles: DeviceTile[];
   /** What is added to these weights, each without bias and summands of its own. */
   summands?: DeviceLinear[];
+  /** Rows from a summand to the next where all lie in one buffer. */
+  step?: number;
   lowRank?: DeviceLowRank;
 }
 
@@ -44,7 +44,7 @@ export interface DeviceTile {
   layout: WeightLayout;
   /** Its first row in the buffer, which several layers may share. */
   row: number;
-  /** One number for each row of the buffer. */
+  /** One number for each row of the buffer; beside rows of further summands their scale, as a factor of the first one's. */
   bias?: BackendBuffer;
   /** The buffers are another layer's to free. */
   borrowed?: true;
@@ -56,7 +56,7 @@ export interface WeightReader {
   stored(name: string): { name: string; weight: StoredWeight };
   /** A linear layer with its bias and its low-rank update. */
   linear(linear: Linear, signal?: AbortSignal): Promise<DeviceLinear>;
-  /** Layers of one input, in one buffer where they fit: one dispatch multiplies them all. Not in panels. */
+  /** Layers of one input, in one buffer where they fit, with their summands: one dispatch multiplies them all. Not in panels. */
   linears(group: readonly Linear[], signal?: AbortSignal): Promise<DeviceLinear[]>;
   /** Takes the scales of summands, and reads the low-rank updates anew, of layers that were loaded together. */
   renewUpdates(
@@ -150,35 +150,13 @@ export function createWeightReader(
     const layout = layoutFor(linear.inputs);
     const weights = room(outputs, device);
     try {
-      await fill((row, rows) => put(weights, device, row, rows), linear, summand, first, outputs, signal);
+      const take: TakeRows = (row, rows) => put(weights, device, row, rows);
+      await readOutputs(source, { linear, summand, first, outputs, take }, signal);
       if (layout === 'panels') layOut(weights, device.dtype, linear.inputs, outputs);
       return { first, outputs, weights, row: 0, layout };
     } catch (error) {
       queue.free(weights);
       throw error;
-    }
-  };
-
-  /** Reads output rows [first, first + outputs) of a linear layer. @param take takes some of them, from row `row` of these on */
-  const fill = async (
-    take: (row: number, stored: Uint8Array<ArrayBuffer>) => void,
-    linear: Linear,
-    { name, dtype }: WeightSummand,
-    first: number,
-    outputs: number,
-    signal?: AbortSignal,
-  ) => {
-    const width = weightBytes(dtype);
-    const rowBytes = linear.inputs * width;
-    if (linear.storage === 'in_out') {
-      take(0, new Uint8Array((await transposed(linear, name, width, first, outputs, signal)).buffer));
-      return;
-    }
-    const begin = first + (linear.stack?.index ?? 0) * linear.outputs;
-    const step = Math.max(1, Math.floor(READ_BYTES / rowBytes / PANEL)) * PANEL;
-    for (let row = 0; row < outputs; row += step) {
-      const end = begin + Math.min(row + step, outputs);
-      take(row, await source.read(name, (begin + row) * rowBytes, end * rowBytes, signal));
     }
   };
 
@@ -191,35 +169,6 @@ export function createWeightReader(
     } finally {
       queue.free(room);
     }
-  };
-
-  /** Rows of outputs out of a weight stored [inputs, outputs]. */
-  const transposed = async (
-    { inputs, outputs: stride, stack }: Linear,
-    name: string,
-    width: 2 | 4,
-    first: number,
-    outputs: number,
-    signal?: AbortSignal,
-  ) => {
-    const out = width === 4 ? new Uint32Array(inputs * outputs) : new Uint16Array(inputs * outputs);
-    const rows = Math.max(1, Math.floor(READ_BYTES / (stride * width)));
-    for (let row = 0; row < inputs; row += rows) {
-      const end = Math.min(row + rows, inputs);
-      const skipped = (stack?.index ?? 0) * inputs;
-      const bytes = await source.read(
-        name,
-        (skipped + row) * stride * width,
-        (skipped + end) * stride * width,
-        signal,
-      );
-      const values = width === 4 ? new Uint32Array(bytes.buffer) : new Uint16Array(bytes.buffer);
-      for (let r = row; r < end; r++) {
-        const from = (r - row) * stride + first;
-        for (let o = 0; o < outputs; o++) out[o * inputs + r] = values[from + o]!;
-      }
-    }
-    return out;
   };
 
   const freeLowRank = ({ lowRank }: DeviceLinear) => {
@@ -260,13 +209,23 @@ export function createWeightReader(
     );
     const fresh = await loadLowRank(updates, group, devices, upload, signal);
     for (const [i, device] of devices.entries()) {
-      const [, ...scales] = summands(group[i]!);
-      for (const [k, summand] of (device.summands ?? []).entries())
-        summand.scale = scales[k]!.scale * device.scale;
+      scaleSummands(device, group[i]!);
       freeLowRank(device);
       const own = fresh[i];
       if (own) device.lowRank = own;
       else delete device.lowRank;
+    }
+  };
+
+  /** Takes the scales of a layer's summands. */
+  const scaleSummands = ({ summands: own = [], tiles, scale, step }: DeviceLinear, of: Linear) => {
+    const [, ...scales] = summands(of);
+    for (const [k, summand] of own.entries()) {
+      const ratio = scales[k]!.scale;
+      summand.scale = ratio * scale;
+      if (!step) continue;
+      const { row, outputs } = summand.tiles[0]!;
+      queue.write(tiles[0]!.bias!, 4 * row, new Float32Array(outputs).fill(ratio));
     }
   };
 
@@ -285,50 +244,111 @@ export function createWeightReader(
     }
   };
 
+  /** A layer and its summands, of which nothing is loaded. */
   const withoutWeights = (of: Linear): DeviceLinear => {
     const { weight, inputs, outputs, scale = 1 } = of;
-    return { name: stored(weight).name, inputs, outputs, dtype: summands(of)[0]!.dtype, scale, tiles: [] };
+    const [{ dtype }, ...more] = summands(of) as [WeightSummand, ...WeightSummand[]];
+    const device = { name: stored(weight).name, inputs, outputs, dtype, scale, tiles: [] };
+    if (more.length === 0) return device;
+    return { ...device, summands: more.map((summand) => ({ ...device, ...summand, tiles: [] })) };
   };
 
-  const loadTiles = async (to: DeviceLinear, of: Linear, summand: WeightSummand, signal?: AbortSignal) => {
+  /** A summand that is to be loaded. */
+  interface Member {
+    of: Linear;
+    device: DeviceLinear;
+    summand: WeightSummand;
+  }
+
+  const rowsOf = (members: readonly Member[]) => members.reduce((sum, { of }) => sum + of.outputs, 0);
+  const canJoin = (members: readonly Member[]) => {
+    const [{ device }] = members as [Member];
+    const { inputs, dtype } = device;
+    const layout = layoutFor(inputs);
+    return (
+      members.length > 1 &&
+      layout.endsWith('rows') &&
+      members.every(({ of, summand }) => of.inputs === inputs && summand.dtype === dtype) &&
+      rowsOf(members) * rowBytesOf(layout, dtype, inputs) <= tileBytes
+    );
+  };
+
+  /** Loads summands one behind the other into one buffer. */
+  const loadTogether = async (members: readonly Member[], signal?: AbortSignal) => {
+    const [{ device: first }] = members as [Member];
+    const weights = room(rowsOf(members), first);
+    let row = 0;
+    for (const [i, { device, of }] of members.entries()) {
+      const own = { first: 0, outputs: of.outputs, row, layout: layoutFor(of.inputs), weights };
+      device.tiles.push(i > 0 ? { ...own, borrowed: true } : own);
+      row += of.outputs;
+    }
+    for (const { of, device, summand } of members) {
+      const { row: from } = device.tiles[0]!;
+      const take: TakeRows = (at, bytes) => put(weights, device, from + at, bytes);
+      await readOutputs(source, { linear: of, summand, first: 0, outputs: of.outputs, take }, signal);
+    }
+  };
+
+  const loadApart = async ({ of, device, summand }: Member, signal?: AbortSignal) => {
     for (const [first, outputs] of cutRows(of, summand.dtype, tileBytes))
-      to.tiles.push(await tile(of, summand, first, outputs, signal));
+      device.tiles.push(await tile(of, summand, first, outputs, signal));
   };
 
-  const linear = async (of: Linear, signal?: AbortSignal) => {
-    const device = withoutWeights(of);
+  /** The biases of layers that are loaded, and room for the scales of what is stacked behind them. */
+  const addBiases = async (
+    devices: readonly DeviceLinear[],
+    group: readonly Linear[],
+    isJoined: boolean,
+    signal?: AbortSignal,
+  ) => {
+    const biases = await Promise.all(group.map((one) => biasOf(one, signal)));
+    const isStacked = devices[0]!.step !== undefined;
+    if (!isStacked && biases.every((bias) => !bias)) return;
+    if (isJoined) {
+      const last = devices.at(-1)!;
+      const end = (isStacked ? last.summands!.at(-1)! : last).tiles[0]!;
+      const values = new Float32Array(end.row + end.outputs);
+      for (const [i, { tiles }] of devices.entries()) values.set(biases[i] ?? [], tiles[0]!.row);
+      const bias = upload(values, `${devices[0]!.name}, bias`);
+      for (const { tiles } of devices) tiles[0]!.bias = bias;
+      return;
+    }
+    for (const [i, { tiles, name }] of devices.entries())
+      for (const t of biases[i] ? tiles : [])
+        t.bias = upload(biases[i]!.slice(t.first, t.first + t.outputs), `${name}, bias`);
+  };
+
+  const linears: WeightReader['linears'] = async (group, signal) => {
+    const devices = group.map(withoutWeights);
     try {
-      await loadTiles(device, of, summands(of)[0]!, signal);
-      const bias = await biasOf(of, signal);
-      for (const t of bias ? device.tiles : [])
-        t.bias = upload(bias!.slice(t.first, t.first + t.outputs), of.bias!);
-      await addSummands(device, of, signal);
-      await renewUpdates([device], [of], signal);
-      return device;
+      const count = 1 + (devices[0]!.summands?.length ?? 0);
+      const isEven = devices.every(({ summands: own = [] }) => 1 + own.length === count);
+      const membersAt = (k: number): Member[] =>
+        devices.flatMap((device, i) => {
+          const [of, own] = [group[i]!, k === 0 ? device : device.summands?.[k - 1]];
+          return own ? [{ of, device: own, summand: summands(of)[k]! }] : [];
+        });
+      const most = 1 + Math.max(...devices.map(({ summands: own = [] }) => own.length));
+      const levels = Array.from({ length: most }, (_, k) => membersAt(k));
+      const isSame = devices.every(({ scale }) => scale === devices[0]!.scale);
+      const isStacked = isSame && isEven && count > 1 && canJoin(levels.flat());
+      const isJoined = isStacked || (isSame && canJoin(levels[0]!));
+      if (isStacked) {
+        await loadTogether(levels.flat(), signal);
+        for (const device of devices) device.step = rowsOf(levels[0]!);
+      } else
+        for (const level of levels) {
+          if (isSame && canJoin(level)) await loadTogether(level, signal);
+          else for (const member of level) await loadApart(member, signal);
+        }
+      await addBiases(devices, group, isJoined, signal);
+      await renewUpdates(devices, group, signal);
+      return devices;
     } catch (error) {
-      free(device);
+      for (const device of devices) free(device);
       throw error;
     }
-  };
-
-  /** Loads what is added to a layer's weights. */
-  const addSummands = async (device: DeviceLinear, of: Linear, signal?: AbortSignal) => {
-    for (const summand of summands(of).slice(1)) {
-      const { name, dtype } = summand;
-      const own: DeviceLinear = { ...device, name, dtype, scale: summand.scale * device.scale, tiles: [] };
-      delete own.summands;
-      device.summands = [...(device.summands ?? []), own];
-      await loadTiles(own, of, summand, signal);
-    }
-  };
-
-  const canJoin = (group: readonly DeviceLinear[]) => {
-    const [{ inputs, dtype, scale }] = group as [DeviceLinear];
-    const rows = group.reduce((sum, { outputs }) => sum + outputs, 0);
-    return (
-      group.every((one) => one.inputs === inputs && one.dtype === dtype && one.scale === scale) &&
-      rows * rowBytesOf(layoutFor(inputs), dtype, inputs) <= tileBytes
-    );
   };
 
   return {
@@ -338,48 +358,8 @@ export function createWeightReader(
     free,
     renewUpdates,
     renewBiases,
-    linear,
-    async linears(group, signal) {
-      const devices = group.map(withoutWeights);
-      const [{ name, inputs }] = devices as [DeviceLinear];
-      const rows = group.reduce((sum, { outputs }) => sum + outputs, 0);
-      let weights: BackendBuffer | undefined;
-      try {
-        if (group.length === 1 || !canJoin(devices)) {
-          for (const [i, one] of group.entries()) devices[i] = await linear(one, signal);
-          return devices;
-        }
-        weights = room(rows, devices[0]!);
-        const biases = new Float32Array(rows);
-        let row = 0;
-        for (const [i, one] of group.entries()) {
-          const from = row;
-          await fill(
-            (at, bytes) => put(weights!, devices[i]!, from + at, bytes),
-            one,
-            summands(one)[0]!,
-            0,
-            one.outputs,
-            signal,
-          );
-          biases.set((await biasOf(one, signal)) ?? [], row);
-          const own = { first: 0, outputs: one.outputs, row, layout: layoutFor(inputs) };
-          devices[i]!.tiles.push({ ...own, weights, ...(i > 0 && { borrowed: true }) });
-          row += one.outputs;
-        }
-        if (group.some(({ bias }) => bias !== undefined)) {
-          const bias = upload(biases, `${name}, bias`);
-          for (const { tiles } of devices) tiles[0]!.bias = bias;
-        }
-        for (const [i, one] of group.entries()) await addSummands(devices[i]!, one, signal);
-        await renewUpdates(devices, group, signal);
-        return devices;
-      } catch (error) {
-        if (devices[0]!.tiles.length === 0) queue.free(weights);
-        for (const device of devices) free(device);
-        throw error;
-      }
-    },
+    linears,
+    linear: async (of, signal) => (await linears([of], signal))[0]!,
     async vector(name, signal) {
       return upload(await floats(name, signal), name);
     },

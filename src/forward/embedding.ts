@@ -120,7 +120,7 @@ export async function embedChunks(
         buffer: workspace.take('per layer projected', rows * stride(perLayer) * 4),
         stride: stride(perLayer),
       };
-      op.linear([outer.perLayer.projection], streams[k]!, projected, rows, op.nothing);
+      await op.linear([outer.perLayer.projection], streams[k]!, projected, rows, op.nothing);
       op.norm(outer.perLayer.norm, projected, shares[k]!, rows, { begin: 0, groups: layers, stride: width });
     }
     await look(model.perLayerTable, table, stride(perLayer), scale, shares, true);
@@ -128,7 +128,7 @@ export async function embedChunks(
 
   for (const [k, chunk] of chunks.entries()) {
     const { rows } = chunk;
-    if (outer.projectIn) op.linear([outer.projectIn], embedded[k]!, streams[k]!, rows, op.nothing);
+    if (outer.projectIn) await op.linear([outer.projectIn], embedded[k]!, streams[k]!, rows, op.nothing);
     if (embedding.positions && outer.positions) {
       const { offset, rows: count } = embedding.positions;
       queue.write(

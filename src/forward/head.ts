@@ -70,7 +70,7 @@ export function wantedRows(chunk: Chunk, sequences: readonly Sequence[], output:
 /** Collects the head's results for one chunk. */
 interface HeadPass {
   /** Final norm and projection of the wanted rows. */
-  begin(): void;
+  begin(): Promise<void>;
   /** Adds a tile of the head. */
   tile(tile: HeadTile): Promise<void>;
   /** Buffers to read for losses and partial sums, and what to make of their bytes. */
@@ -149,7 +149,7 @@ export function openHeadPass(
     for (const [k, { weights: buffer, layout, dtype, scale }] of tile.summands.entries()) {
       const weights = { buffer, layout, dtype, inputs: embedding.width, first, outputs: columns };
       const at = { begin, scale, add: k > 0 };
-      if (scale !== 0) op.product({ ...weights, ...(bias && k === 0 && { bias }) }, rows!, y, n, at);
+      if (scale !== 0) await op.product({ ...weights, ...(bias && k === 0 && { bias }) }, rows!, y, n, at);
     }
     if (isDrawn) return queue.breathe();
     capAll(y, n * columns);
@@ -174,7 +174,7 @@ export function openHeadPass(
       for (const [i, { column }] of slices.entries()) all.set(pieces[i]!, column);
       return all;
     },
-    begin() {
+    async begin() {
       if (n === 0) return;
       const picks = workspace.take(`picks ${index}`, n * 4);
       queue.write(picks, 0, Uint32Array.from(wanted.rows));
@@ -204,7 +204,7 @@ export function openHeadPass(
       }
       if (transform) {
         const [made, active] = [room('transformed', hidden), room('transformed and activated', hidden)];
-        op.linear([transform.linear], rows, made, n, op.nothing);
+        await op.linear([transform.linear], rows, made, n, op.nothing);
         const { activation } = final.transform!;
         op.activate({ inner: hidden, gated: false, activation }, made, active, n);
         const y = room(last('transformed and normed', !projectOut), hidden);
@@ -213,7 +213,7 @@ export function openHeadPass(
       }
       if (projectOut) {
         const y = room(`final ${index}`, embedding.width);
-        op.linear([projectOut], rows, y, n, op.nothing);
+        await op.linear([projectOut], rows, y, n, op.nothing);
         rows = y;
       }
     },

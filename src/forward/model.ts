@@ -140,7 +140,8 @@ export function openModel(
       return { kind: 'head', first, outputs, summands, close };
     },
     (index) => index < staying,
-    source.exclusive !== true,
+    // a device encodes what it is given, and cannot while somebody waits for it
+    source.exclusive !== true && !(encoded && queue.engine.kind === 'webgpu'),
   );
   const outer: OuterWeights = {};
   let loading: Promise<void> | undefined;

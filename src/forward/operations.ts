@@ -51,8 +51,10 @@ interface WeightRows {
   inputs: number;
   first: number;
   outputs: number;
-  /** One number for each row of the buffer. */
+  /** One number for each row of the buffer ({@link DeviceTile}). */
   bias?: BackendBuffer;
+  /** Summands in the buffer, so many rows apart, where there are more than these rows. */
+  stacked?: { summands: number; step: number };
   /** Default: rows. In panels `first` is a multiple of their outputs. */
   layout?: WeightLayout;
 }
@@ -71,6 +73,8 @@ interface JoinedUpdate {
 
 /** Layers side by side whose updates one product takes along. */
 const MOST_JOINED = 3;
+/** Outputs of a part of a product are a multiple of them. */
+const PART = 64;
 /** Beyond every output. */
 const NOWHERE = 0xffffffff;
 
@@ -90,7 +94,7 @@ export interface Operations {
     rows: number,
     scratch: BackendBuffer,
     add?: boolean,
-  ): void;
+  ): Promise<void>;
   /** Whether layers over so few rows take this norm of their input along. */
   takesNorm(norm: DeviceNorm, rows: number): boolean;
   /**
@@ -104,15 +108,15 @@ export interface Operations {
     y: RowBuffer,
     rows: number,
     scratch: BackendBuffer,
-  ): boolean;
+  ): Promise<boolean>;
   /** y[·, begin …] = scale · x · (rows [first, first + outputs) of a weight buffer)ᵀ + bias, or onto what y holds. */
   product(
     weights: WeightRows,
     x: RowBuffer,
     y: RowBuffer,
     rows: number,
-    at?: { begin?: number; add?: boolean; scale?: number },
-  ): void;
+    at?: { begin?: number; add?: boolean; scale?: number; gate?: number; update?: JoinedUpdate },
+  ): Promise<void>;
   /** `groups` norms side by side in every row, `stride` apart in x. */
   norm(
     n: DeviceNorm,
@@ -144,7 +148,8 @@ function joinedTiles(layers: readonly DeviceLinear[]): (WeightRows & { begin: nu
   for (const { inputs, dtype, scale, tiles, outputs: all } of layers) {
     for (const { first, row, outputs, weights, layout, bias } of tiles) {
       const last = joined.at(-1);
-      if (last?.buffer === weights && last.first + last.outputs === row) last.outputs += outputs;
+      const isNext = last?.buffer === weights && last.first + last.outputs === row && last.scale === scale;
+      if (isNext) last.outputs += outputs;
       else {
         const tile = { buffer: weights, dtype, inputs, first: row, outputs, layout, ...(bias && { bias }) };
         joined.push({ ...tile, begin: begin + first, scale });
@@ -181,8 +186,8 @@ export function createOperations(queue: Queue): Operations {
       scale,
     };
     const buffers = { weights: weights.buffer, x: x.buffer, bias: weights.bias ?? nothing, y: y.buffer };
-    const work = rows * weights.inputs * weights.outputs * (gate > 0 ? 2 : 1);
-    const { layout = 'rows' } = weights;
+    const { layout = 'rows', stacked = { summands: 1, step: 0 } } = weights;
+    const work = rows * weights.inputs * weights.outputs * stacked.summands * (gate > 0 ? 2 : 1);
     const dtype = layout.startsWith('eight-bit') ? 'Q8' : weights.dtype;
     const few = layout.endsWith('rows') ? fewRowsForm(engine, rows) : undefined;
     if (few) {
@@ -197,6 +202,8 @@ export function createOperations(queue: Queue): Operations {
             second: update?.begins[1] ?? NOWHERE,
             third: update?.begins[2] ?? NOWHERE,
             rank4: (update?.rank ?? 0) / 4,
+            summands: stacked.summands,
+            w_step: stacked.step,
             update_scale: scale * (update?.scale ?? 0),
           },
           buffers: {
@@ -211,6 +218,30 @@ export function createOperations(queue: Queue): Operations {
     }
     const forms = layout.endsWith('panels') ? matmulPacked : matmul[matmulForm(engine)];
     queue.run(forms[dtype], { params, buffers }, work);
+  };
+
+  /** The product, in parts of its outputs where it is much work at once. */
+  const product: Operations['product'] = async (weights, x, y, rows, { begin = 0, ...at } = {}) => {
+    const { outputs, inputs, first, stacked } = weights;
+    const isWhole = fewRowsForm(queue.engine, rows) !== undefined;
+    const ofOutput = rows * inputs * (stacked?.summands ?? 1);
+    for (let done = 0; done < outputs; ) {
+      const most = Math.max(PART, Math.floor(queue.workUnderWay / ofOutput / PART) * PART);
+      const count = isWhole ? outputs : Math.min(most, outputs - done);
+      await queue.breathe(ofOutput * count);
+      const part = { ...weights, first: first + done, outputs: count };
+      multiply(part, x, y, rows, { begin: begin + done, ...at });
+      done += count;
+    }
+  };
+
+  /** How many summands a product of these layers takes along. */
+  const stackedIn = (layers: readonly DeviceLinear[], tiles: number, rows: number): WeightRows['stacked'] => {
+    const [{ summands, step }] = layers as [DeviceLinear];
+    const isOne = tiles === 1 && fewRowsForm(queue.engine, rows) !== undefined;
+    return isOne && summands && step && layers.every((layer) => layer.step === step)
+      ? { summands: 1 + summands.length, step }
+      : undefined;
   };
 
   /**
@@ -241,11 +272,14 @@ export function createOperations(queue: Queue): Operations {
   return {
     queue,
     nothing,
-    linear(layers, x, y, rows, scratch, add = false) {
+    async linear(layers, x, y, rows, scratch, add = false) {
       const tiles = joinedTiles(layers);
+      const stacked = stackedIn(layers, tiles.length, rows);
       const update = beginUpdate(layers, tiles.length, x, rows, scratch);
-      for (const { begin, scale, ...weights } of tiles)
-        multiply(weights, x, y, rows, { begin, scale, add, ...(update && { update }) });
+      for (const { begin, scale, ...weights } of tiles) {
+        const own = { ...weights, ...(stacked && { stacked }) };
+        await product(own, x, y, rows, { begin, scale, add, ...(update && { update }) });
+      }
       let begin = 0;
       for (const { inputs, outputs, lowRank, scale: factor } of update ? [] : layers) {
         if (lowRank) {
@@ -253,34 +287,38 @@ export function createOperations(queue: Queue): Operations {
           const narrow = { buffer: scratch, stride: rank };
           const down = { buffer: into, dtype: 'F32' as const, inputs, first: intoRow, outputs: rank };
           const up = { buffer: outOf, dtype: 'F32' as const, inputs: rank, first: outRow, outputs };
-          multiply(down, x, narrow, rows);
-          multiply(up, narrow, y, rows, { begin, add: true, scale: factor * scale });
+          await product(down, x, narrow, rows);
+          await product(up, narrow, y, rows, { begin, add: true, scale: factor * scale });
         }
         begin += outputs;
       }
-      const most = Math.max(0, ...layers.map(({ summands }) => summands?.length ?? 0));
+      const most = stacked ? 0 : Math.max(...layers.map(({ summands }) => summands?.length ?? 0));
       for (let k = 0; k < most; k++) {
         const added = layers.map((layer) => layer.summands?.[k] ?? { ...layer, tiles: [] });
         for (const { begin: at, scale, ...weights } of joinedTiles(added))
-          if (scale !== 0) multiply(weights, x, y, rows, { begin: at, scale, add: true });
+          if (scale !== 0) await product(weights, x, y, rows, { begin: at, scale, add: true });
       }
     },
     takesNorm: ({ norm: { kind, bias } }, rows) =>
       NORM_CODE[kind] <= NORM_CODE.rms_plus_one &&
       bias === undefined &&
       fewRowsForm(queue.engine, rows) === 'vector',
-    gatedLinear(layers, activation, x, y, rows, scratch) {
+    async gatedLinear(layers, activation, x, y, rows, scratch) {
       const tiles = joinedTiles(layers);
       const isWhole = tiles.length === 1 && fewRowsForm(queue.engine, rows) !== undefined;
-      if (!isWhole || isRare(activation) || layers.some(({ summands }) => summands)) return false;
+      if (!isWhole || isRare(activation)) return false;
+      const stacked = stackedIn(layers, 1, rows);
+      if (!stacked && layers.some(({ summands }) => summands)) return false;
       const update = beginUpdate(layers, 1, x, rows, scratch);
       if (!update && layers.some(({ lowRank }) => lowRank)) return false;
-      const { scale, outputs, begin: _, ...weights } = tiles[0]!;
+      const { scale, begin: _, ...weights } = tiles[0]!;
       const gate = 1 + ACTIVATION_CODE[activation];
-      multiply({ ...weights, outputs: outputs / 2 }, x, y, rows, { scale, gate, ...(update && { update }) });
+      const outputs = weights.outputs / 2;
+      const own = { ...weights, outputs, ...(stacked && { stacked }) };
+      await product(own, x, y, rows, { scale, gate, ...(update && { update }) });
       return true;
     },
-    product: multiply,
+    product,
     norm(n, x, y, rows, heads = { begin: 0, groups: 1, stride: 0 }) {
       const { software } = queue.engine;
       queue.run(software ? normLine : norm, {

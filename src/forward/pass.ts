@@ -186,7 +186,7 @@ export function startPass(model: Model, request: PassRequest): Pass {
     // a stream that is given still needs what the layers take of the tokens themselves
     if (!enter || architecture.embedding.perLayer || keepsEmbedded) await embedChunks(model, chunks, signal);
     for (const [k, chunk] of chunks.entries()) {
-      if (architecture.planes) beginPlanes(model, k, placeOf(k, chunk));
+      if (architecture.planes) await beginPlanes(model, k, placeOf(k, chunk));
       if (keepsEmbedded) keepEmbedded(model, k, chunk.rows);
     }
     if (enter) for (const [k, chunk] of chunks.entries()) writeStream(k, chunk, enter.streams[k]);
@@ -261,10 +261,10 @@ export function startPass(model: Model, request: PassRequest): Pass {
     await arrive(index + 1);
     if (index + 1 < architecture.blocks.length) return;
     if (architecture.planes) {
-      for (const [k, chunk] of chunks.entries()) joinPlanes(model, k, placeOf(k, chunk));
+      for (const [k, chunk] of chunks.entries()) await joinPlanes(model, k, placeOf(k, chunk));
     }
     await norm();
-    for (const head of heads) head.begin();
+    for (const head of heads) await head.begin();
   };
 
   const layerStep = async (index: number) => {

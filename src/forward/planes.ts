@@ -26,7 +26,7 @@ export function planeRows(
 type Place = Pick<Passage, 'operations' | 'workspace' | 'chunk' | 'places'>;
 
 /** Fills the streams of a chunk: the embedding, and its projections at the embedding's size. */
-export function beginPlanes(model: Model, index: number, place: Place): void {
+export async function beginPlanes(model: Model, index: number, place: Place): Promise<void> {
   const { operations: op, outer, workspace } = model;
   const { hidden } = model.architecture;
   const { rows } = place.chunk;
@@ -47,14 +47,14 @@ export function beginPlanes(model: Model, index: number, place: Place): void {
     });
   put(stream, 0);
   for (const [p, layer] of outer.planes!.begin.entries()) {
-    op.linear([layer], stream, made, rows, op.nothing);
+    await op.linear([layer], stream, made, rows, op.nothing);
     sized(op, stream, made, rows);
     put(made, (p + 1) * hidden);
   }
 }
 
 /** The stream behind the last block: the mean of all, the others projected and at the size of the first. */
-export function joinPlanes(model: Model, index: number, place: Place): void {
+export async function joinPlanes(model: Model, index: number, place: Place): Promise<void> {
   const { operations: op, outer, workspace } = model;
   const { hidden } = model.architecture;
   const { rows } = place.chunk;
@@ -79,7 +79,7 @@ export function joinPlanes(model: Model, index: number, place: Place): void {
       width: hidden,
       keepRows: true,
     });
-    op.linear([layer], plane, made, rows, op.nothing);
+    await op.linear([layer], plane, made, rows, op.nothing);
     sized(op, stream, made, rows);
     op.add(made.buffer, sum.buffer, 1, elements);
   }
@@ -95,7 +95,11 @@ function sized(op: Operations, x: RowBuffer, y: RowBuffer, rows: number): void {
 }
 
 /** The streams as the block finds them; the first takes the place of the chunk's stream. */
-export function predict(planes: BlockPlanes, weights: BlockWeights, passage: BlockPassage): RowBuffer {
+export async function predict(
+  planes: BlockPlanes,
+  weights: BlockWeights,
+  passage: BlockPassage,
+): Promise<RowBuffer> {
   const { chunk, hidden, workspace, stream } = passage;
   const all = passage.planes!;
   const predicted = {
@@ -103,7 +107,7 @@ export function predict(planes: BlockPlanes, weights: BlockWeights, passage: Blo
     stride: all.stride,
   };
   const own = { buffer: workspace.take(stream, chunk.rows * hidden * 4), stride: hidden };
-  mix(planes, planes.predict, weights, passage, { from: all, to: predicted, scored: own });
+  await mix(planes, planes.predict, weights, passage, { from: all, to: predicted, scored: own });
   return predicted;
 }
 
@@ -118,7 +122,8 @@ export async function correct(
   const all = passage.planes!;
   const elements = chunk.rows * hidden;
   const own = { buffer: workspace.take(stream, elements * 4), stride: hidden };
-  mix(planes, planes.correct, weights, passage, { from: predicted, to: all, scored: own, activated: own });
+  const rows = { from: predicted, to: all, scored: own, activated: own };
+  await mix(planes, planes.correct, weights, passage, rows);
   const first = { buffer: workspace.take('corrected', elements * 4), stride: hidden };
   op.queue.engine.clear(first.buffer);
   op.add(workspace.take(stream, elements * 4), first.buffer, 1, elements);
@@ -144,19 +149,19 @@ export async function correct(
 }
 
 /** One mixing of all streams by coefficients of one of them; the first becomes the chunk's stream. */
-function mix(
+async function mix(
   planes: BlockPlanes,
   coefficients: Vector,
   weights: BlockWeights,
   passage: BlockPassage,
   rows: { from: RowBuffer; to: RowBuffer; scored: RowBuffer; activated?: RowBuffer },
-): void {
+): Promise<void> {
   const { chunk, hidden, workspace, stream, operations: op } = passage;
   const elements = chunk.rows * hidden;
   const normed = { buffer: workspace.take('normed', elements * 4), stride: hidden };
   op.norm(weights.norm(planes.norm), rows.scored, normed, chunk.rows);
   const inner: Passage = { ...passage, weights, name: 'planes', entered: rows.scored };
-  const scores = project(inner, [planes.router], normed, 'plane scores');
+  const scores = await project(inner, [planes.router], normed, 'plane scores');
   const first = workspace.take('spare', elements * 4);
   op.queue.run(mixPlanes, {
     params: {

@@ -15,8 +15,11 @@ import type { Kernel } from '../backend/kernel';
 import { nextTask } from '../platform';
 import { throwIfCanceled } from '../sources/cancellation';
 
-/** Multiply-adds under way before the queue waits, and whoever stops it is heard: tens of milliseconds of either kind. */
-const WORK_UNDER_WAY = { software: 5e8, gpu: 5e10 };
+/** Seconds of work under way before the queue waits, and whoever stops it is heard. */
+const SECONDS_UNDER_WAY = 0.05;
+/** Its multiply-adds: before it is known how many a device does in a second, and at most. */
+const WORK_UNDER_WAY = { cpu: [1e8, 5e8], software: [4e7, 5e8], gpu: [1e9, 5e10] } as const;
+const LEAST_UNDER_WAY = 1e7;
 /** Dispatches under way before it waits; the GPU engine can prove 1024. */
 const DISPATCHES_UNDER_WAY = 512;
 /** Bytes written before it waits: what is written is held twice until the device has taken it. */
@@ -28,6 +31,8 @@ export interface Queue {
   readonly peakBytes: number;
   /** Most multiply-adds that one dispatch should have. */
   readonly dispatchWork: number;
+  /** Most multiply-adds that may be under way: as many as take a moment here, from what was waited for so far. */
+  readonly workUnderWay: number;
   /** A zeroed buffer of at least `byteLength`, a multiple of 16 bytes long. @throws AmalgamError `GpuOutOfMemory` */
   allocate(byteLength: number, label: string): BackendBuffer;
   /** The same for weights in panels: see `Backend.allocateWeights`. */
@@ -48,9 +53,10 @@ export interface Queue {
   ): void;
   /**
    * Waits for the device when enough is under way, and for messages to this thread; free otherwise.
+   * @param next multiply-adds of the dispatch that comes next
    * @throws what `Backend.read` throws; AmalgamError `Canceled` where it heeds a signal that has fired
    */
-  breathe(): Promise<void>;
+  breathe(next?: number): Promise<void>;
   /** Heeds a signal while `work` is under way. */
   heeding<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T>;
   /** Waits for everything and returns copies of the ranges. @throws what `Backend.read` throws */
@@ -58,18 +64,22 @@ export interface Queue {
 }
 
 export function createQueue(engine: Backend): Queue {
-  const limit = engine.software ? WORK_UNDER_WAY.software : WORK_UNDER_WAY.gpu;
+  const [first, most] = WORK_UNDER_WAY[engine.kind === 'cpu' ? 'cpu' : engine.software ? 'software' : 'gpu'];
+  let limit: number = first;
   let bytes = 0;
   let peakBytes = 0;
   let work = 0;
   let dispatches = 0;
   let written = 0;
   let heeded: AbortSignal | undefined;
-  const read = (ranges: readonly BufferRange[]) => {
+  let computed = engine.seconds.compute;
+  const read = async (ranges: readonly BufferRange[]) => {
     work = 0;
     dispatches = 0;
     written = 0;
-    return engine.read(ranges);
+    const bytes = await engine.read(ranges);
+    computed = engine.seconds.compute;
+    return bytes;
   };
   const wholeVectors = (byteLength: number) => Math.max(16, Math.ceil(byteLength / 16) * 16);
   const counted = (buffer: BackendBuffer) => {
@@ -82,6 +92,9 @@ export function createQueue(engine: Backend): Queue {
     dispatchWork: dispatchWork(engine),
     get peakBytes() {
       return peakBytes;
+    },
+    get workUnderWay() {
+      return limit;
     },
     allocate: (byteLength, label) => counted(engine.allocate(wholeVectors(byteLength), label)),
     allocateWeights(byteLength, label) {
@@ -107,9 +120,15 @@ export function createQueue(engine: Backend): Queue {
       dispatches++;
       engine.run(kernel, dispatch);
     },
-    async breathe() {
-      if (work <= limit && dispatches <= DISPATCHES_UNDER_WAY && written <= BYTES_UNDER_WAY) return;
+    async breathe(next = 0) {
+      const isEnough = work > 0 && work + next > limit;
+      if (!isEnough && dispatches <= DISPATCHES_UNDER_WAY && written <= BYTES_UNDER_WAY) return;
+      const [done, before] = [work, computed];
       await read([]);
+      if (isEnough) {
+        const inTime = (SECONDS_UNDER_WAY * done) / (computed - before);
+        limit = Math.max(LEAST_UNDER_WAY, Math.min(inTime, 2 * limit, most));
+      }
       // an engine in this thread has let nobody else come
       if (engine.kind === 'cpu') await nextTask();
       throwIfCanceled(heeded);

@@ -117,6 +117,8 @@ export interface HashedInputs extends Inputs {
   pieces(): ReadonlyMap<string, ReadonlyMap<number, Promise<Leaf>>>;
   /** Takes a leaf that another thread has found. @throws AmalgamError `RunChanged` where it is another one than here */
   take(name: string, piece: number, leaf: Leaf): Promise<void>;
+  /** Hashes the pieces of files that nobody has read, all or those wanted. @throws errors of the sources, and Canceled */
+  hashRest(meter: HashMeter, wants?: (name: string, piece: number) => boolean): Promise<void>;
   /** Hashes of all files; reads the rest of them now. @throws errors of the sources, and Canceled */
   hashAll(meter: HashMeter): Promise<InputHashes>;
 }
@@ -169,26 +171,38 @@ export async function openHashedInputs(
     inputs.close();
     throw thrown;
   }
+  const hashRest: HashedInputs['hashRest'] = async ({ begin, advance }, wants = () => true) => {
+    const left = [...hashed].map(([name, source]) => {
+      const isWanted = (piece: number) => wants(name, piece);
+      return { name, source, isWanted, bytes: bytesLeft(source, isWanted) };
+    });
+    const bytes = left.reduce((sum, one) => sum + one.bytes, 0);
+    if (bytes > 0) begin(bytes);
+    for (const { name, source, isWanted } of left) {
+      await source.hashRest(signal, (came) => advance(came, name), isWanted);
+    }
+  };
   return {
     ...inputs,
     known,
     take: async (name, piece, leaf) => hashed.get(name)?.take(piece, leaf),
     pieces: () => new Map([...hashed].map(([name, source]) => [name, source.leaves()])),
-    async hashAll({ begin, advance }) {
-      const left = [...hashed].map(([name, source]) => ({ name, source, bytes: bytesLeft(source) }));
-      const bytes = left.reduce((sum, one) => sum + one.bytes, 0);
-      if (bytes > 0) begin(bytes);
+    hashRest,
+    async hashAll(hashing) {
+      await hashRest(hashing);
       const all = new Map(known);
-      for (const { name, source } of left) {
-        all.set(name, await source.tree(signal, (came) => advance(came, name)));
-      }
+      for (const [name, source] of hashed) all.set(name, await source.tree(signal));
       return all;
     },
   };
 }
 
-function bytesLeft({ byteLength, leaves }: HashedSource): number {
-  return Math.max(0, byteLength - leaves().size * TREE_PIECE_BYTES);
+function bytesLeft({ byteLength, leaves }: HashedSource, isWanted: (piece: number) => boolean): number {
+  let bytes = 0;
+  for (let begin = 0, piece = 0; begin < byteLength; begin += TREE_PIECE_BYTES, piece++) {
+    if (isWanted(piece) && !leaves().has(piece)) bytes += Math.min(TREE_PIECE_BYTES, byteLength - begin);
+  }
+  return bytes;
 }
 
 function otherBytes(name: string): AmalgamError {

@@ -7,6 +7,7 @@ import { tensorKey } from '../models/families';
 import { splitLayer } from '../models/tensor-role';
 import type { PlanProblem } from '../reports/plan';
 import { type Adapter, type AdapterUpdate, noteIgnored, type OwnModule } from './adapter';
+import { imageUpdates } from './image-updates';
 import { type Applying, changedByKind, changedRows, madeTensor, scaledColumns } from './kind-updates';
 import type { Model, ModelTensor } from './model';
 import { nameSome, type Problems } from './problems';
@@ -130,10 +131,11 @@ export function applyAdapter(model: Model, adapter: Adapter, problems: Problems)
     new Map([...map].map(([name, value]) => [key(name + end), value]));
   const single = [...adapter.updates].filter(([, { experts }]) => experts === undefined);
   const fused = [...adapter.updates].filter(([, { experts }]) => experts !== undefined);
+  const image = adapter.image && imageUpdates(on);
   const changes: Changes = {
     origins: named(adapter.origins),
     replaces: named(adapter.replaces),
-    updates: named(new Map(single), '.weight'),
+    updates: image?.updates ?? named(new Map(single), '.weight'),
     tokenRows: named(adapter.tokenRows, '.weight'),
     modules: named(adapter.modules, '.weight'),
   };
@@ -142,7 +144,7 @@ export function applyAdapter(model: Model, adapter: Adapter, problems: Problems)
     fused.length,
   );
   separateEnds(on, changes);
-  const missing: string[] = [];
+  const missing: string[] = [...(image?.missing ?? [])];
   const biasless: string[] = [];
   let biases = 0;
   const change = (name: string, to: (tensor: ModelTensor) => ModelTensor) => {
@@ -169,11 +171,17 @@ export function applyAdapter(model: Model, adapter: Adapter, problems: Problems)
         view: { ...tensor.view, addend: { tensor: bias, scale } },
       }));
   }
+  for (const [name, changed] of image?.rows ?? []) change(name, changed);
   for (const [path, update] of fused) missing.push(...updateExperts(on, key(path), update));
   for (const [name, own] of changes.modules) {
     change(name, (tensor) => changedByKind(on, name, tensor, own));
   }
-  if (missing.length > 0) reportMissing(on, [...new Set(missing)], all + biases);
+  if (missing.length > 0)
+    reportMissing(
+      on,
+      [...new Set(missing)],
+      image ? adapter.updates.size + (adapter.rows?.size ?? 0) : all + biases,
+    );
   if (biasless.length > 0) {
     problems.error(
       'AdapterModuleMissing',
@@ -306,8 +314,10 @@ function layoutOf(
 ): LowRank['layout'] | undefined {
   const [, inputs, ...kernel] = a.shape;
   const outputs = b.shape[0];
-  if (kernel.length > 0) {
-    const fits = rows === outputs && `${[columns, ...more]}` === `${[inputs, ...kernel]}`;
+  // a kernel of one is also stored without it
+  if (kernel.length > 0 || (adapter.image && more.length > 0)) {
+    const area = (...shape: (number | undefined)[]) => shape.reduce<number>((n, extent = 0) => n * extent, 1);
+    const fits = rows === outputs && area(columns, ...more) === area(inputs, ...kernel);
     return fits ? 'linear' : undefined;
   }
   const transposed = more.length === 0 && rows === inputs && columns === outputs;

@@ -13,7 +13,7 @@ import { isJsonNumber, type JsonValue } from '../formats/strict-json';
 import { splitLayer } from '../models/tensor-role';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
 import { readHeader, readSmallText, tensorRef } from './header';
-import type { AdapterKind } from './kinds/kind';
+import type { AdapterKind, OpenRows } from './kinds/kind';
 import { nameSome, type Problems } from './problems';
 import type { TensorRef } from './tensor-view';
 
@@ -24,6 +24,21 @@ export interface OwnModule {
   parts: Readonly<Record<string, TensorRef>>;
   rank: number;
   alpha: number;
+}
+
+/** A change of the rows of a weight that is no product of factors, as the tools of image models have it. */
+export interface RowsUpdate {
+  /** Kind of it, in sentences. */
+  title: string;
+  outputs: number;
+  /** Elements of a row, where they follow from what is stored. */
+  width: number | undefined;
+  /** Rows that change together, one after the other in one array. */
+  group: number;
+  /** It looks at all rows before it changes one. */
+  isWhole?: boolean;
+  parts: Readonly<Record<string, TensorRef>>;
+  open: OpenRows;
 }
 
 export interface Adapter {
@@ -45,6 +60,8 @@ export interface Adapter {
   modules: ReadonlyMap<string, OwnModule>;
   /** Of an image or video model: how its file names the modules, which have the paths of src/formats/image-lora.ts here. */
   image?: ImageNaming;
+  /** Of an image model: by module path, in place of {@link updates}. */
+  rows?: ReadonlyMap<string, RowsUpdate>;
   /** Keys of the weight file that change nothing. */
   ignored: readonly string[];
   /** Modules with factors that PEFT would not give any by the config, or why that is not known. */

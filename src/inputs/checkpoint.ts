@@ -25,6 +25,8 @@ export interface Checkpoint {
   config?: ModelConfig;
   /** Absent for a `model_type` that is not known by name. */
   family?: Family;
+  /** A model of images or video: the output has its files by their names. */
+  isImage?: true;
   /** Every stored tensor by its stored name. */
   tensors: ReadonlyMap<string, TensorRef>;
   /** The weight files, in the order of the folder. */

@@ -14,8 +14,18 @@ import { displayName } from '../formats/names';
 import type { StoredTensor } from '../formats/safetensors-header';
 import { SHARD_INDEX } from '../formats/shard-index';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
-import type { Adapter, AdapterUpdate } from './adapter';
+import type { Adapter, AdapterUpdate, RowsUpdate } from './adapter';
 import { readHeader, tensorRef } from './header';
+import {
+  inputDora,
+  lohaUpdate,
+  lokrUpdate,
+  oftUpdate,
+  type Parts,
+  type RefuseParts,
+  scaleOf,
+  withNorms,
+} from './image-kinds';
 import { madeTensor } from './kind-updates';
 import type { TensorRef } from './tensor-view';
 
@@ -46,17 +56,21 @@ export async function openImageLora(
   const label = `${path}/${weightFile.path}`;
   const isLora = [...header.keys()].some((key) => {
     const { module, part } = imageKey(key) ?? {};
-    return module !== undefined && (part === 'a' || part === 'b') && (imagePath(module) || isKohya(module));
+    const isChange = part !== undefined && !['alpha', 'magnitude', 'rescale'].includes(part);
+    return module !== undefined && isChange && (imagePath(module) || isKohya(module));
   });
   const others = [...header.keys()].flatMap((key) => otherImagePart(key) ?? []);
   if (!isLora && others.length === 0) return undefined;
   const { modules, naming } = sorted(header, label);
   const updates = new Map<string, AdapterUpdate>();
-  for (const [module, parts] of modules) {
-    updates.set(
-      module,
-      updateOf(module, parts, (stored) => tensorRef(path, weightFile, stored), label),
+  const rows = new Map<string, RowsUpdate>();
+  for (const [module, stored] of modules) {
+    const parts = Object.fromEntries(
+      Object.entries(stored).map(([part, tensor]) => [part, tensorRef(path, weightFile, tensor)]),
     );
+    const update = changeOf(module, parts, label);
+    if ('group' in update) rows.set(module, update);
+    else updates.set(module, update);
   }
   const rank = [...updates.values()].reduce((most, update) => Math.max(most, update.rank), 1);
   const isDora = [...updates.values()].some(({ magnitude }) => magnitude);
@@ -64,6 +78,7 @@ export async function openImageLora(
     kind: 'adapter',
     ...{ path, folder, updates, weightFile },
     image: naming,
+    ...(rows.size > 0 && { rows }),
     config: {
       ...{ fileName: label, type: 'LORA', raw: new Map(), rank, alpha: rank, rsLora: false },
       ...{ dora: isDora, fanInFanOut: false, loraBias: false, bias: 'none', modulesToSave: [] },
@@ -74,11 +89,11 @@ export async function openImageLora(
   };
 }
 
-type Parts = Partial<Record<ImagePart, StoredTensor>>;
+type StoredParts = Partial<Record<ImagePart, StoredTensor>>;
 
 /** Parts by the paths of their modules. @throws AmalgamError `AdapterUnsupported`, `AdapterInvalid` */
 function sorted(header: ReadonlyMap<string, StoredTensor>, label: string) {
-  const modules = new Map<string, Parts>();
+  const modules = new Map<string, StoredParts>();
   let naming: ImageNaming | undefined;
   for (const stored of header.values()) {
     const key = imageKey(stored.name);
@@ -113,16 +128,42 @@ function sorted(header: ReadonlyMap<string, StoredTensor>, label: string) {
   };
 }
 
-function updateOf(
-  module: string,
-  { a, b, mid, alpha, magnitude }: Parts,
-  ref: (stored: StoredTensor) => TensorRef,
-  label: string,
-): AdapterUpdate {
+/** The change of a module, of whatever kind its parts are. @throws AmalgamError `AdapterInvalid`, `AdapterUnsupported` */
+function changeOf(module: string, parts: Parts, label: string): AdapterUpdate | RowsUpdate {
+  const refuse: RefuseParts = (what) => {
+    throw unsupported(`${displayName(module)} of ${displayName(label)} has ${what}.`);
+  };
+  const has = (begin: string) => Object.keys(parts).some((part) => part.startsWith(begin));
+  const { magnitude } = parts;
+  if (has('oft_')) return magnitude ? refuse('OFT with a DoRA scale') : oftUpdate(parts, refuse);
+  const change = has('lokr_')
+    ? lokrUpdate(parts, refuse)
+    : has('hada_')
+      ? lohaUpdate(parts, refuse)
+      : updateOf(module, parts, label);
+  if (!magnitude) return change;
+  const { shape } = magnitude;
+  const outputs = 'group' in change ? change.outputs : change.b.shape[0]!;
+  const size = shape.reduce((n, extent) => n * extent, 1);
+  if (shape[0] === outputs && size === outputs) {
+    const perOutput = { ...magnitude, shape: [outputs] };
+    return 'group' in change ? withNorms(change, perOutput) : { ...change, magnitude: perOutput };
+  }
+  if (
+    'group' in change ||
+    shape.length < 2 ||
+    shape[0] !== 1 ||
+    change.a.shape.slice(1).every((n) => n !== size)
+  ) {
+    return refuse(`a DoRA scale of [${shape}] for ${outputs} outputs`);
+  }
+  return inputDora(change, { ...magnitude, shape: [1, size] });
+}
+
+function updateOf(module: string, { a, b, mid, alpha }: Parts, label: string): AdapterUpdate {
   const about = `${displayName(module)} of ${displayName(label)}`;
   if (!a || !b) throw invalid(`${about} has no ${a ? 'second' : 'first'} factor.`);
   const [rank = 0, inputs = 0] = a.shape;
-  const outputs = b.shape[0] ?? 0;
   const inner = mid ? mid.shape[1] : rank;
   const fits =
     rank > 0 &&
@@ -135,17 +176,15 @@ function updateOf(
       `${about} has factors of [${a.shape}] and [${b.shape}]${mid ? ` around [${mid.shape}]` : ''}.`,
     );
   }
-  const scales = alpha ? { alpha: ref(alpha) } : {};
-  const scaleOf = (values: Readonly<Record<string, Float32Array>>) =>
-    values.alpha ? values.alpha[0]! / rank : 1;
+  const scales = alpha ? { alpha } : {};
   const whole = (): TensorRef => {
     if (mid) {
       // LoCon's Tucker form: a kernel [rank, rank, h, w] between two factors without one (LyCORIS, modules/locon.py)
       const [h, w] = mid.shape.slice(2) as [number, number];
       const area = h * w;
-      const parts = { a: ref(a), mid: ref(mid), ...scales };
+      const parts = { a, mid, ...scales };
       return madeTensor(parts, [mid.shape[0]!, inputs, h, w], (values) => {
-        const scale = scaleOf(values);
+        const scale = scaleOf(values, rank);
         return Float32Array.from({ length: mid.shape[0]! * inputs * area }, (_, i) => {
           const [r, c, at] = [Math.floor(i / (inputs * area)), Math.floor(i / area) % inputs, i % area];
           let sum = 0;
@@ -155,22 +194,16 @@ function updateOf(
         });
       });
     }
-    if (!alpha) return ref(a);
-    return madeTensor({ a: ref(a), ...scales }, a.shape, (values) => {
-      const scale = scaleOf(values);
+    if (!alpha) return a;
+    return madeTensor({ a, ...scales }, a.shape, (values) => {
+      const scale = scaleOf(values, rank);
       if (scale === 1) return values.a!;
       const scaled = new Float32Array(values.a!.length);
       for (let i = 0; i < scaled.length; i++) scaled[i] = scale * values.a![i]!;
       return scaled;
     });
   };
-  if (magnitude?.shape.some((extent, axis) => extent !== (axis === 0 ? outputs : 1))) {
-    throw unsupported(`${about} has a DoRA scale of [${magnitude.shape}] for ${outputs} outputs.`);
-  }
-  return {
-    ...{ a: whole(), b: ref(b), kind: 'linear', rank: mid ? mid.shape[0]! : rank, scale: 1 },
-    ...(magnitude && { magnitude: { ...ref(magnitude), shape: [outputs] } }),
-  };
+  return { a: whole(), b, kind: 'linear', rank: mid ? mid.shape[0]! : rank, scale: 1 };
 }
 
 function invalid(message: string): AmalgamError {
@@ -181,6 +214,6 @@ function unsupported(message: string): AmalgamError {
   return new AmalgamError(
     'AdapterUnsupported',
     message,
-    'LoRA, LoCon and DoRA of image models are read; merge this one with the tool that made it.',
+    'LoRA, LoCon, LoHa, LoKr, OFT and DoRA of image models are read; merge this one with the tool that made it.',
   );
 }

@@ -68,7 +68,8 @@ export function modelTensors(
     ...(adapter ? { adapter } : {}),
     tensors,
     ...(formats.size > 0 && { dequantized: [...formats] }),
-    ...endsOf(checkpoint.family, tensors),
+    // in a text encoder nothing is merged token by token
+    ...(checkpoint.isImage ? {} : endsOf(checkpoint.family, tensors)),
     tied: isTied(checkpoint),
     ...(isFaulty && { isFaulty }),
   };

@@ -12,6 +12,9 @@ import type { TensorRef } from './tensor-view';
 
 export type OpenModel = Checkpoint | Adapter;
 
+/** Weights of diffusers have names of their own, also beside a config.json. */
+const DIFFUSERS = /^diffusion_pytorch_model[^/]*\.safetensors$/;
+
 /**
  * Opens a folder as what it is: an adapter or a checkpoint. Only configs, indices and headers are read.
  *
@@ -24,10 +27,10 @@ export async function openModel(
   signal?: AbortSignal,
 ): Promise<OpenModel> {
   if (isAdapterFolder(folder)) return openAdapter(folder, path, signal);
-  if (!findFile(folder, 'config.json')) {
-    const { openImageLora } = await import('./image-adapter');
-    const lora = await openImageLora(folder, path, signal);
-    if (lora) return lora;
+  const isBare = !findFile(folder, 'config.json');
+  if (isBare || folder.files.some(({ path: file }) => DIFFUSERS.test(file))) {
+    const { openImageModel } = await import('./image-model');
+    return openImageModel(folder, path, signal);
   }
   return openCheckpoint(folder, path, signal);
 }
@@ -62,6 +65,7 @@ export function describeModel(
     parameters: refs.reduce((sum, { shape }) => sum + elementCount(shape), 0),
     bytes: files.reduce((sum, file) => sum + file.byteLength, 0),
     dtypes,
+    ...((model.kind === 'adapter' ? model.image : model.isImage) && { isImage: true }),
     ...own,
     ...weightShapes(model, read),
     ...(commit === undefined ? {} : { commit }),
@@ -83,14 +87,15 @@ export async function headerHash(model: OpenModel): Promise<string> {
 
 function fileTensors(model: OpenModel): TensorRef[] {
   if (model.kind === 'checkpoint') return [...model.tensors.values()];
-  const { updates, origins, replaces, tokenRows, modules } = model;
+  const { updates, origins, replaces, tokenRows, modules, rows: changed } = model;
   const factors = [...updates.values()].flatMap(({ a, b, magnitude, bias }) =>
     [a, b, magnitude, bias].filter((ref) => ref !== undefined),
   );
   // shared tensors are in every module
   const own = new Set([...modules.values()].flatMap(({ parts }) => Object.values(parts)));
   const rows = [...tokenRows.values()].map((trained) => trained.rows);
-  return [...factors, ...origins.values(), ...replaces.values(), ...rows, ...own];
+  const parts = [...(changed?.values() ?? [])].flatMap((update) => Object.values(update.parts));
+  return [...factors, ...origins.values(), ...replaces.values(), ...rows, ...own, ...parts];
 }
 
 /** Shapes of the weights, which distinguish adapters of this model from those of another; see {@link ModelInfo.weights}. */
@@ -115,18 +120,18 @@ function weightShapes(model: OpenModel, read: Dequantized | undefined): Pick<Mod
 }
 
 /** An adapter in a few words; α of an image model's LoRA stands in each of its modules. */
-export function summaryOf({ config, method, image }: Adapter): string {
+export function summaryOf({ config, method, image, rows, updates }: Adapter): string {
   if (!image) return adapterSummary(config, method?.title);
-  return `${config.dora ? 'DoRA' : 'LoRA'} of an image model, r ${config.rank}`;
+  const kind = rows?.values().next().value?.title ?? (config.dora ? 'DoRA' : 'LoRA');
+  return `${kind} of an image model${updates.size > 0 ? `, r ${config.rank}` : ''}`;
 }
 
 function adapterInfo(adapter: Adapter): NonNullable<ModelInfo['adapter']> {
-  const { config, image } = adapter;
+  const { config } = adapter;
   return {
     summary: summaryOf(adapter),
     rank: config.rank,
     ...(config.baseModel === undefined ? {} : { baseModel: config.baseModel }),
-    ...(image && { isImage: true }),
   };
 }
 

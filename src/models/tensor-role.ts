@@ -3,6 +3,8 @@ import { moduleFolder } from '../formats/module-names';
 export interface TensorRole {
   /** Layer index, or null outside the stack of blocks. */
   layer: number | null;
+  /** What the layers are of, where the name does not say it in front of their number. */
+  stack?: string;
   /** Short module label for charts, e.g. `self_attn.q_proj`, `embed_tokens`, `norm`. */
   module: string;
   kind: 'embedding' | 'head' | 'norm' | 'linear' | 'bias' | 'other';

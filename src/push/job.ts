@@ -1,6 +1,7 @@
 /** A finished output, from this browser's storage or the person's folder, to a model repository on the Hub. */
 import { AmalgamError } from '../errors';
 import { cardWithResults } from '../formats/card-results';
+import { withStudioLink } from '../formats/model-card';
 import { HASHES_FILE, withOutputHash } from '../formats/output-hashes';
 import { progressMeter } from '../host/progress-meter';
 import type { PushProgress, PushReport, PushRequest, PushSource, PushTarget } from '../reports/push';
@@ -29,7 +30,7 @@ export async function runPush(
   const begun = performance.now();
   const { repo, source } = request;
   const meter = progressMeter<PushProgress>(onProgress, () => undefined);
-  const found = await withScores(await finishedFiles(source), request);
+  const found = await withCard(await finishedFiles(source), request);
   let target = await pushTarget(hub, repo, signal);
   requireAgreed(request, target);
   const card = found.find(({ path }) => path === CARD);
@@ -71,14 +72,17 @@ export async function runPush(
   }
 }
 
-/** The files with what was scored since in the model card, whose hash is then another one. */
-async function withScores(
+/** The files with a model card that has what was scored since and a link to the studio: its hash is then another one. */
+async function withCard(
   files: readonly FinishedFile[],
-  { repo, results = [] }: PushRequest,
+  { repo, results = [], studio }: PushRequest,
 ): Promise<readonly FinishedFile[]> {
   const card = files.find(({ path }) => path === CARD);
-  if (!card || results.length === 0) return files;
-  const text = cardWithResults(await card.content.text(), repo.slice(repo.indexOf('/') + 1), results);
+  if (!card) return files;
+  const before = await card.content.text();
+  const scored = cardWithResults(before, repo.slice(repo.indexOf('/') + 1), results);
+  const text = studio === undefined ? scored : withStudioLink(scored, studio, repo);
+  if (text === before) return files;
   const content = new File([text], CARD);
   const hash = await treeOf(fileSource(content, CARD));
   return Promise.all(

@@ -7,6 +7,7 @@ import { AmalgamError, type ErrorCode, errorReport } from '../errors';
 import { type CardResult, cardWithResults } from '../formats/card-results';
 import { isTreeHash, textSha256 } from '../formats/hashes';
 import { parseModelConfig } from '../formats/model-config';
+import { PART_FILE } from '../formats/output-part';
 import { formatRecipe } from '../formats/recipe-format';
 import { tensorBytes } from '../formats/safetensors-header';
 import { snippetSection, snippetsOf, type UseSnippet } from '../formats/use-snippets';
@@ -31,9 +32,10 @@ import type { MergeReport, MergeRequest } from '../reports/merge';
 import type { ModelFile } from '../sources/model-folder';
 import type { Destination, WrittenShard } from '../write/destination';
 import { openDestination } from '../write/opened-destination';
-import { commitOutput } from '../write/output-commit';
+import { commitOutput, writeWhole } from '../write/output-commit';
 import type { RunJournal } from '../write/run-journal';
 import { type GgufOutput, openGguf } from './gguf-output';
+import { openMeasured, partRecord, planPart } from './output-part';
 import { openRunRecord } from './run-record';
 import type { ShardWatch } from './verification-job';
 
@@ -60,11 +62,22 @@ function usesOf(plan: Plan, destination: DestinationSpec, gguf: string | undefin
   }
   return snippetsOf({
     name,
-    ...optional('image', plan.adapterFile),
+    ...imageOf(plan),
     model: !amalgam.ggufOnly,
     ...optional('gguf', gguf),
     ...optional('architecture', architectureOf(textOf(plan, 'config.json'))),
   });
+}
+
+function imageOf({ adapterFile, places, shards }: Plan): Pick<Parameters<typeof snippetsOf>[0], 'image'> {
+  if (adapterFile !== undefined) return { image: { file: adapterFile, of: 'LoRA' } };
+  const [shard] = shards;
+  if (!places || !shard) return {};
+  const isAll = [...places.keys()].some((name) =>
+    /^(?:model\.diffusion_model|first_stage_model)\./.test(name),
+  );
+  const of = shards.length > 1 || shard.file.includes('/') ? 'pipeline' : isAll ? 'checkpoint' : 'part';
+  return { image: { file: shard.file, of } };
 }
 
 /** The small files, the card among them with the section and with what was scored. */
@@ -139,6 +152,8 @@ export async function runMerge(
   phases.rest('opening');
   if (calibration) calibration.take(calibrated!.prepared!);
   const plan = calibration ? planned : (calibrated?.plan ?? planned);
+  const part = request.part && (await planPart(plan, request.part, models));
+  const own = part?.plan ?? plan;
   let engine: Backend | undefined;
   let threads: OpenMergeThreads | undefined;
   const meter = progressMeter(onProgress, () => threads ?? engine, undefined, phases);
@@ -150,18 +165,18 @@ export async function runMerge(
     destination = await openDestination(request.destination, request.resume);
     const record = await openRunRecord(destination, request.resume ?? false);
     const begun = record.found?.begun.engine;
-    const elements = plan.tensors.reduce((sum, tensor) => sum + tensor.elements, 0);
+    const elements = own.tensors.reduce((sum, tensor) => sum + tensor.elements, 0);
     engine = await openBackend(request.engine === 'auto' && begun ? begun : request.engine);
     const { kind, adapter } = engine;
     await record.begin(plan, engine);
-    if (!record.found) await destination.requireRoom?.(plan.bytesToWrite);
-    if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload, 0);
+    if (!record.found) await destination.requireRoom?.(own.bytesToWrite);
+    if (own.bytesToDownload > 0) meter.begin('downloading', own.bytesToDownload, 0);
     const hashing = {
       begin: (bytes: number) => meter.begin('hashing', bytes, 0),
       advance: (bytes: number, name: string) => meter.advance(bytes, name),
     };
     inputs = await openHashedInputs(
-      plan,
+      own,
       models,
       signal,
       (bytes, name) => meter.advance(bytes, name),
@@ -171,12 +186,16 @@ export async function runMerge(
     // what an interrupted run has read is looked at again before anything is added to it
     if (record.found) await inputs.hashAll(hashing);
     // a tree hash is known when all is read, which is too late for the first bytes of a file
-    const known = new Map([...inputs.known].filter(([, hash]) => !isTreeHash(hash)));
+    const known = new Map(
+      [...hubHashes(plan, models), ...inputs.known].filter(([, hash]) => !isTreeHash(hash)),
+    );
     const shardPlans = finishShards(plan, known);
     gguf =
       plan.gguf &&
       openGguf({ ...plan, gguf: plan.gguf }, shardPlans, request.destination, known, calibrated?.imatrix);
-    const files = gguf?.isAlone ? [gguf.file] : shardPlans;
+    const files = gguf?.isAlone
+      ? [gguf.file]
+      : shardPlans.filter(({ file }) => !part || part.files.has(file));
     if (record.found) meter.begin('checking', bytesLeft(record.found), 0);
     const beside = gguf && !gguf.isAlone ? gguf.file : undefined;
     const done = await record.point(files, beside, inputs.pieces, signal, (bytes, file) =>
@@ -193,7 +212,10 @@ export async function runMerge(
         bytes: sumOf(order.slice(0, done.tensors.length)),
         reports: done.tensors,
       });
-    if (measuredTensors(plan, methodById).length === 0) beginMerging();
+    const isMeasured = measuredTensors(own, methodById).length > 0;
+    const measured =
+      part && isMeasured ? await openMeasured(plan, await inputs.hashAll(hashing), kind) : undefined;
+    if (!isMeasured || measured?.known) beginMerging();
     const measuring = {
       begin: (bytes: number, tensors: number) => meter.begin('measuring', bytes, tensors),
       advance(tensor: string, bytes: number) {
@@ -204,7 +226,7 @@ export async function runMerge(
     };
     const onBytes = (bytes: number, tensor: string) => meter.advance(bytes, tensor);
     const shared = {
-      plan,
+      plan: own,
       ...(calibrated?.prepared && !calibration ? { prepared: calibrated.prepared } : {}),
       ...(request.tileElements === undefined ? {} : { tileElements: request.tileElements }),
       measuring,
@@ -233,6 +255,7 @@ export async function runMerge(
       done,
       recover,
       ...(threads && { threads }),
+      ...(measured && { measured }),
       ...(gguf && {
         encoding: {
           encoder: gguf.encoder,
@@ -255,8 +278,13 @@ export async function runMerge(
     });
     phases.rest('finishing');
     if (beside) shards.push(await (await record.openBeside()).finish());
-    await writeIndex(destination, shardPlans);
-    const hashes = await inputs.hashAll(hashing);
+    if (!plan.places) await writeIndex(destination, shardPlans);
+    if (request.part && part) {
+      await inputs.hashRest(hashing, part.hashes);
+      const record = await partRecord(request.part, `${kind} ${adapter}`, own, inputs);
+      await writeWhole(destination, PART_FILE, JSON.stringify(record));
+    }
+    const hashes = part ? inputs.known : await inputs.hashAll(hashing);
     await commitOutput(destination, Object.fromEntries(hashes));
     meter.flush();
     const spent = secondsSince(before, phases.seconds());
@@ -270,11 +298,10 @@ export async function runMerge(
       stages: meter.stages(),
       phases: spent,
       peakBytes: plan.peakBytes,
-      inputs: plan.inputs.map(({ folder, file }) => ({
-        id: folder,
-        file,
-        hash: hashes.get(inputName(folder, file))!,
-      })),
+      inputs: own.inputs.flatMap(({ folder, file }) => {
+        const hash = hashes.get(inputName(folder, file));
+        return hash === undefined ? [] : [{ id: folder, file, hash }];
+      }),
       shards: shards.map(({ file, bytes, hash }) => ({ file, bytes, hash })),
       tensors,
       use,
@@ -312,6 +339,14 @@ export function mergePhases(plan: Plan, models: OpenModels, resume = false): Pla
     ...(whole ? [{ phase: 'measuring' as const, work: plan.bytesToRead }] : []),
     { phase: 'merging', work: plan.bytesToWrite },
   ];
+}
+
+/** The sha256s that the Hub has for the inputs. */
+function hubHashes({ inputs }: Plan, models: OpenModels): [string, string][] {
+  return inputs.flatMap(({ folder, file }) => {
+    const { sha256 } = models.file(folder, file).file;
+    return sha256 === undefined ? [] : [[inputName(folder, file), sha256] as [string, string]];
+  });
 }
 
 function secondsSince(before: PhaseSeconds, now: PhaseSeconds): PhaseSeconds {

@@ -113,6 +113,7 @@ export async function mergeRecipe(
   watch?: ShardWatch,
   loadCut?: () => Promise<{ cutToLora: CutToLora }>,
 ): Promise<MergeReport> {
+  if (request.part) (await import('./output-part')).requireParts(request.recipe);
   if (request.recipe.stages) {
     const { runStages } = await import('./stages-job');
     return runStages(request, models, signal, onProgress, watch);

@@ -1,5 +1,5 @@
 import { AmalgamError } from '../errors';
-import { nameInFile } from '../formats/module-names';
+import { parseSafetensorsHeader, type StoredTensor } from '../formats/safetensors-header';
 import type { OpenModels } from '../host/models';
 import { progressMeter } from '../host/progress-meter';
 import { readHeader } from '../inputs/header';
@@ -12,7 +12,8 @@ import type {
   VerifyReport,
   VerifyRequest,
 } from '../reports/merge';
-import type { ModelFile } from '../sources/model-folder';
+import type { ByteSource } from '../sources/byte-source';
+import { hubCommit, type ModelFile, type ModelFolder } from '../sources/model-folder';
 import { giveBack } from '../sources/spare-arrays';
 import { hashLike } from '../sources/tree-hash';
 import { checkWritten, isAsWritten } from '../write/output-commit';
@@ -30,23 +31,21 @@ export async function runVerify(
   onProgress: (progress: Progress) => void,
 ): Promise<VerifyReport> {
   const begun = performance.now();
-  const written = (await models.open(request.merged)).folder.files;
+  const { recipe, engine, merged, isForeign = false } = request;
+  const { folder } = await models.open(merged);
+  // on the Hub nothing but the weights is read, and these once
+  const isHere = hubCommit(folder.origin) === undefined;
+  const isHashed = ({ path }: ModelFile) => isHere || !path.endsWith('.safetensors');
   const meter = progressMeter<Progress>(onProgress, () => undefined);
   meter.begin(
     'hashing',
-    written.reduce((sum, { byteLength }) => sum + byteLength, 0),
+    folder.files.filter(isHashed).reduce((sum, { byteLength }) => sum + byteLength, 0),
     0,
   );
-  const files = await checkWritten(written, signal, ({ byteLength, path }) =>
-    meter.advance(byteLength, path),
-  );
-  const { recipe, engine } = request;
+  const onFile = ({ byteLength, path }: ModelFile) => meter.advance(byteLength, path);
+  const files = await checkWritten(folder.files, signal, onFile, isHashed);
   const shards: ShardComparison[] = [];
-  const watch = compareStored(
-    request.merged,
-    (file) => storedShard(models, request.merged, file),
-    (comparison) => shards.push(comparison),
-  );
+  const watch = await compareStored(folder, isForeign, (comparison) => shards.push(comparison));
   const again = await merge({ recipe, engine, destination: { kind: 'nowhere' } }, watch);
   const changedInputs: string[] = [];
   for (const { id, file, hash } of again.inputs) {
@@ -59,7 +58,7 @@ export async function runVerify(
   }
   return {
     agrees:
-      shards.every(({ isHeaderSame, differing }) => isHeaderSame && differing.length === 0) &&
+      shards.every(({ isHeaderSame, differing }) => isHeaderSame !== false && differing.length === 0) &&
       (files === null || isAsWritten(files)),
     files,
     shards,
@@ -67,19 +66,6 @@ export async function runVerify(
     engine: again.engine,
     seconds: (performance.now() - begun) / 1000,
   };
-}
-
-function storedShard(models: OpenModels, merged: string, file: string) {
-  try {
-    return models.file(merged, file).file;
-  } catch (cause) {
-    throw new AmalgamError(
-      'NotFound',
-      `${merged} has no ${file}, which its recipe writes.`,
-      'The folder is incomplete, or its shards were rewritten.',
-      { cause },
-    );
-  }
 }
 
 // Comparison of shards that are merged again with those that are stored.
@@ -90,44 +76,95 @@ export type ShardWatch = (
 ) => Promise<(bytes: Uint8Array<ArrayBuffer>, at: number) => Promise<void>>;
 
 /**
- * Compares tensor by tensor, wherever a tensor stands in the stored file.
- * @param merged the model they belong to, for messages
- * @param stored a stored shard
+ * Compares tensor by tensor, whichever file of the model a tensor stands in.
+ * @param isForeign whether another program wrote it: headers are not compared then, nor names of files
  * @param onShard told how a shard compares, when it is begun; its tensors follow while they come
+ * @throws AmalgamError `NotFound` where a file is missing that Amalgam writes
  */
-function compareStored(
-  merged: string,
-  stored: (file: string) => ModelFile,
+async function compareStored(
+  { path: merged, files }: ModelFolder,
+  isForeign: boolean,
   onShard: (comparison: ShardComparison) => void,
-): ShardWatch {
-  return async ({ file, header, tensors }) => {
-    const model = stored(file);
-    const source = model.open();
-    const there = await readHeader(model, merged);
-    const first = await source.read(0, Math.min(header.byteLength, source.byteLength));
-    const comparison: ShardComparison = { file, isHeaderSame: isSame(first, header), differing: [] };
+): Promise<ShardWatch> {
+  const stored = new Map<string, { tensor: StoredTensor; source: ByteSource }>();
+  // by its file first: the parts of an image model may call theirs alike
+  const key = (file: string, name: string) => `${file}\n${name}`;
+  for (const file of files.filter(({ path }) => path.endsWith('.safetensors'))) {
+    const source = file.open();
+    for (const [name, tensor] of await readHeader(file, merged))
+      for (const known of [name, key(file.path, name)]) stored.set(known, { tensor, source });
+  }
+  const isSameHeader = async (file: string, header: Uint8Array) => {
+    const source = files.find(({ path }) => path === file)?.open();
+    if (!source) throw missing(merged, file);
+    return isSame(await source.read(0, Math.min(header.byteLength, source.byteLength)), header);
+  };
+  return async ({ file, header, byteLength }) => {
+    const isHeaderSame = isForeign ? null : await isSameHeader(file, header);
+    const placed = [...parseSafetensorsHeader(header.subarray(8), byteLength, file).tensors.values()];
+    const comparison: ShardComparison = { file, isHeaderSame, tensors: placed.length, differing: [] };
     onShard(comparison);
-    let end = header.byteLength;
-    const placed = tensors.map(({ name, byteLength }) => {
-      end += byteLength;
-      return { name, begin: end - byteLength, end };
-    });
-    const differing = new Set<string>();
+    const differing = new Map<string, number | null>();
     return async (bytes, at) => {
       const last = at + bytes.byteLength;
       for (const tensor of placed.filter(({ begin, end }) => begin < last && at < end)) {
         const [from, to] = [Math.max(at, tensor.begin), Math.min(last, tensor.end)];
-        const old = there.get(nameInFile(tensor.name));
-        const isThere = old !== undefined && old.end - old.begin === tensor.end - tensor.begin;
-        if (differing.has(tensor.name)) continue;
-        const shift = isThere ? old.begin - tensor.begin : 0;
-        const read = isThere ? await source.read(from + shift, to + shift) : undefined;
-        if (!read || !isSame(read, bytes.subarray(from - at, to - at))) differing.add(tensor.name);
-        if (read) giveBack(read.buffer);
+        const old = stored.get(key(file, tensor.name)) ?? stored.get(tensor.name);
+        const before = differing.get(tensor.name);
+        if (!old || !isAlike(old.tensor, tensor)) differing.set(tensor.name, null);
+        else if (before !== null) {
+          const shift = old.tensor.begin - tensor.begin;
+          const read = await old.source.read(from + shift, to + shift);
+          const again = bytes.subarray(from - at, to - at);
+          if (!isSame(read, again)) {
+            const steps = stepsApart(read, again, tensor.dtype);
+            differing.set(tensor.name, steps === null ? null : Math.max(before ?? 0, steps));
+          }
+          giveBack(read.buffer);
+        }
       }
-      comparison.differing = placed.flatMap(({ name }) => (differing.has(name) ? [name] : []));
+      comparison.differing = placed.flatMap(({ name }) => {
+        const steps = differing.get(name);
+        return steps === undefined ? [] : [{ name, steps }];
+      });
     };
   };
+}
+
+function isAlike(a: StoredTensor, b: StoredTensor): boolean {
+  return a.dtype === b.dtype && a.shape.join() === b.shape.join();
+}
+
+/**
+ * The most steps of a dtype between two elements: 1 where they are neighbors among its numbers, 0 where a zero has another sign.
+ * Null for a dtype whose numbers are not compared.
+ */
+function stepsApart(
+  a: Uint8Array<ArrayBuffer>,
+  b: Uint8Array<ArrayBuffer>,
+  dtype: StoredTensor['dtype'],
+): number | null {
+  if (dtype !== 'F32' && dtype !== 'F16' && dtype !== 'BF16') return null;
+  const [width, sign] = dtype === 'F32' ? [4, 2 ** 31] : [2, 2 ** 15];
+  const [left, right] = [a, b].map((bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  // by their order on the line of numbers: below zero the bits count backwards
+  const placeOf = (view: DataView, at: number) => {
+    const bits = width === 4 ? view.getUint32(at, true) : view.getUint16(at, true);
+    return bits < sign ? bits : sign - bits;
+  };
+  let most = 0;
+  for (let at = 0; at < a.length; at += width) {
+    most = Math.max(most, Math.abs(placeOf(left!, at) - placeOf(right!, at)));
+  }
+  return most;
+}
+
+function missing(merged: string, file: string): AmalgamError {
+  return new AmalgamError(
+    'NotFound',
+    `${merged} has no ${file}, which its recipe writes.`,
+    'The folder is incomplete, or its shards were rewritten.',
+  );
 }
 
 function isSame(a: Uint8Array, b: Uint8Array): boolean {

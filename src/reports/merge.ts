@@ -1,6 +1,7 @@
 /** Merging and verifying: requests and reports. The merge report is one schema for command, studio and tests. */
 
 import type { CardResult } from '../formats/card-results';
+import type { OutputPart } from '../formats/output-part';
 import type { Recipe } from '../formats/recipe';
 import type { UseSnippet } from '../formats/use-snippets';
 import type { BackendChoice, BackendKind } from './backend';
@@ -19,6 +20,8 @@ export interface MergeRequest {
   recommended?: Omit<FindBestRequest, 'recipe' | 'engine'>;
   /** Continues an interrupted merge of this recipe at the destination; begins where there is none. */
   resume?: boolean;
+  /** Writes this part of the output alone. */
+  part?: OutputPart;
   /** Scores of the same merge before it was written, for the model card. */
   results?: CardResult[];
 }
@@ -83,16 +86,26 @@ export interface VerifyRequest {
   recipe: Recipe;
   /** Input name → hash, as the merged model's metadata, or the hashes beside it, have them. */
   inputs: Record<string, string>;
+  /** Another program wrote it: its files have other headers, and may be cut elsewhere. */
+  isForeign?: boolean;
   engine: BackendChoice;
 }
 
 /** A stored shard beside the one that the recipe gives. */
 export interface ShardComparison {
   file: string;
-  /** The headers have the same bytes: names, places, metadata. */
-  isHeaderSame: boolean;
+  /** The headers have the same bytes: names, places, metadata. Null for a model that another program wrote. */
+  isHeaderSame: boolean | null;
+  /** Its tensors, as many as there are. */
+  tensors: number;
   /** Tensors that have other bytes, or are not there, in their order. */
-  differing: string[];
+  differing: TensorComparison[];
+}
+
+export interface TensorComparison {
+  name: string;
+  /** Steps of its dtype between two of its elements, at most; null where it is not there in that dtype and shape. */
+  steps: number | null;
 }
 
 /** The files of an output beside the hashes that were written with it, by their paths. */

@@ -21,8 +21,10 @@ export interface ModelInfo {
    * of the weights that its factors are for. Absent where they do not show it: of quantized weights.
    */
   weights?: Readonly<Record<string, readonly string[]>>;
-  /** For an adapter: method and rank in words, the base it names, and whether that is a model of images or video. */
-  adapter?: { summary: string; rank: number; baseModel?: string; isImage?: true };
+  /** Of images or video, or a LoRA of such a model. */
+  isImage?: true;
+  /** For an adapter: method and rank in words, and the base it names. */
+  adapter?: { summary: string; rank: number; baseModel?: string };
   /** Hub only. */
   commit?: string;
   license?: string;

@@ -35,6 +35,8 @@ export interface PlanProblem {
 export interface TensorOutline {
   name: string;
   layer: number | null;
+  /** What its layer is of, where a model counts several kinds of them: `input`, `text encoder`. */
+  stack?: string;
   module: string;
   shape: number[];
   dtype: string;

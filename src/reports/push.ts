@@ -43,6 +43,8 @@ export interface PushRequest {
   summary: string;
   /** Scores of the output since it was written, sent with its model card. */
   results?: CardResult[];
+  /** Address of the studio, to which the card has a link. */
+  studio?: string;
 }
 
 export interface PushProgress extends Omit<Progress, 'phase' | 'finished'> {

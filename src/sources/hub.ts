@@ -98,6 +98,7 @@ export async function openHubModel(
     path: file === undefined ? repo : `${repo}/${file}`,
     origin: { kind: 'hub', repo, revision: asked.revision ?? 'main', commit },
     files: file === undefined ? files : aroundFile(files, file, repo),
+    ...(facts.license !== undefined && { license: facts.license }),
     facts,
   };
 }

@@ -45,6 +45,15 @@ describe('grouping files into models', () => {
     ]);
   });
 
+  test('folders of diffusers are one model, and what lies beside them is another', () => {
+    const parts = ['model_index.json', 'unet/config.json', 'unet/diffusion_pytorch_model.safetensors'];
+    const whole = [...parts, 'vae/odd.safetensors', 'sdxl.safetensors'];
+    expect(outline([...whole.map((path) => `sdxl/${path}`), 'ink.safetensors'])).toEqual([
+      ['sdxl', whole],
+      ['ink', ['ink.safetensors']],
+    ]);
+  });
+
   test('files picked one by one are one model', () => {
     expect(outline(['config.json', 'model.safetensors'])).toEqual([
       ['files', ['config.json', 'model.safetensors']],

@@ -3,12 +3,15 @@ import type { LocalFile } from '../reports/models';
 import { fileSource } from './file-source';
 import type { ModelFile, ModelFolder } from './model-folder';
 
+/** What diffusers has beside the folders of a model's parts, which are none by themselves. */
+const PIPELINE = 'model_index.json';
+
 /** The name of the model made of files that were picked one by one, outside any folder. */
 const LOOSE_FILES = 'files';
 
 /**
  * Groups picked or dropped files by folder. A folder is a model when it directly holds `config.json`,
- * `adapter_config.json`, a `*.safetensors` file or one model in GGUF; of several such files that nothing joins, each is a model.
+ * `adapter_config.json`, a `*.safetensors` file, diffusers' `model_index.json` or one model in GGUF; of several such files that nothing joins, each is a model.
  * Every other file belongs to the nearest model above it, and to none
  * where there is no such model. Folders come in the order of their first file, files in the order given.
  * @returns no folder at all when nothing among the files is a model.
@@ -27,11 +30,16 @@ export function foldersFromFiles(files: readonly LocalFile[]): ModelFolder[] {
     seen.add(path);
   }
 
-  const models = new Map<string, ModelFile[]>();
+  const pipelines = files.flatMap(({ path }) => (nameOf(path) === PIPELINE ? parentFolder(path) : []));
+  const isPart = (path: string) => pipelines.some((folder) => folder === '' || path.startsWith(`${folder}/`));
+  const models = new Map<string, ModelFile[]>(pipelines.map((folder) => [folder, []]));
   for (const { path } of files) {
-    if (isModelFile(path)) models.set(parentFolder(path), []);
+    if (isModelFile(path) && !isPart(path)) models.set(parentFolder(path), []);
   }
-  const ownModels = fileModels(files, models);
+  const ownModels = fileModels(
+    files.filter(({ path }) => !isPart(path)),
+    models,
+  );
   for (const { path, file } of files) {
     const own = ownModels.get(path);
     const folder = own ?? nearestModel(parentFolder(path), models);
@@ -99,9 +107,11 @@ function fileModels(files: readonly LocalFile[], models: Map<string, ModelFile[]
 }
 
 function isModelFile(path: string): boolean {
-  const name = path.slice(path.lastIndexOf('/') + 1);
+  const name = nameOf(path);
   return name === 'config.json' || name === 'adapter_config.json' || name.endsWith('.safetensors');
 }
+
+const nameOf = (path: string) => path.slice(path.lastIndexOf('/') + 1);
 
 function parentFolder(path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf('/')));

@@ -129,11 +129,18 @@ export interface HashedSource extends ByteSource {
   /** Takes a leaf that another reader has found. @throws AmalgamError `RunChanged` where it is another one than here */
   take(piece: number, leaf: Leaf): Promise<void>;
   /**
-   * The tree hash of the whole file: what nobody has read yet is read now.
+   * Reads and hashes what nobody has read yet.
    * @param onBytes called with the bytes read for it since the last call
+   * @param wants of which pieces; absent: of all
    * @throws what the source throws
    */
-  tree(signal?: AbortSignal, onBytes?: (bytes: number) => void): Promise<string>;
+  hashRest(
+    signal?: AbortSignal,
+    onBytes?: (bytes: number) => void,
+    wants?: (piece: number) => boolean,
+  ): Promise<void>;
+  /** The tree hash of the whole file, after {@link hashRest}. @throws what the source throws */
+  tree(signal?: AbortSignal): Promise<string>;
 }
 
 /** A piece of which a part was read, in memory for those who read the others soon. */
@@ -256,6 +263,21 @@ export function hashedSource(source: ByteSource, mostHeld: number): HashedSource
     return isRead;
   };
 
+  const hashRest: HashedSource['hashRest'] = async (signal, onBytes, wants = () => true) => {
+    const missing = Array.from({ length: count }, (_, index) => index).filter(
+      (index) => wants(index) && !leaves.has(index),
+    );
+    const next = missing.values();
+    const readAll = async () => {
+      for (const index of next) {
+        const { byteLength: bytes, buffer } = await readPiece(index, signal);
+        onBytes?.(bytes);
+        giveBack(buffer);
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, readAll));
+  };
+
   return {
     byteLength,
     leaves: () => leaves,
@@ -298,19 +320,9 @@ export function hashedSource(source: ByteSource, mostHeld: number): HashedSource
         letGo();
       }
     },
-    async tree(signal, onBytes) {
-      const missing = Array.from({ length: count }, (_, index) => index).filter(
-        (index) => !leaves.has(index),
-      );
-      const next = missing.values();
-      const readAll = async () => {
-        for (const index of next) {
-          const { byteLength: bytes, buffer } = await readPiece(index, signal);
-          onBytes?.(bytes);
-          giveBack(buffer);
-        }
-      };
-      await Promise.all(Array.from({ length: AT_ONCE }, readAll));
+    hashRest,
+    async tree(signal) {
+      await hashRest(signal);
       return treeHash(await Promise.all(Array.from({ length: count }, (_, index) => leaves.get(index)!)));
     },
   };

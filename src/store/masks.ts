@@ -8,7 +8,7 @@
  */
 
 import { fault } from '../errors';
-import { hex, textSha256 } from '../formats/hashes';
+import { bytesOfHex, hex, textSha256 } from '../formats/hashes';
 import { contentOf, entriesOf, fileIn, folderIn, ifThere } from '../platform';
 import type { MaskInfo } from '../reports/importance';
 import { beginSha256 } from '../sources/sha256';
@@ -250,8 +250,4 @@ async function titleOf(folder: FileSystemDirectoryHandle): Promise<string> {
 
 async function fileName(name: string): Promise<string> {
   return (await textSha256(name)).slice(0, 32);
-}
-
-function bytesOfHex(text: string): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(text.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
 }

@@ -4,13 +4,10 @@ import { useShallow } from 'zustand/react/shallow';
 import { TOOLS, type ToolId, toolCallsOf } from '../tools';
 import { Announcer, RunBar } from './bars/RunBar';
 import { TopBar } from './bars/TopBar';
-import { FolderButton } from './local/FolderButton';
-import { droppedFiles } from './local/local-files';
-import { remember } from './local/remembered-choices';
-import { Button } from './parts/Button';
-import { SearchIcon } from './parts/icons';
+import { droppedFiles, remember } from './local/local-files';
+import { Button, FolderButton, SearchIcon } from './parts/Button';
+import { PART_MISSING, PartBoundary } from './parts/Message';
 import { Notices } from './parts/Notices';
-import { PART_MISSING, PartBoundary } from './parts/PartBoundary';
 import { TabLabel, TabList } from './parts/TabList';
 import { RecipePanel, RecipeTextPanel } from './recipe/RecipePanel';
 import { mergeGate } from './state/merge-gate';
@@ -23,7 +20,7 @@ import { currentRun, isFinished } from './state/runs';
 import { noticed, notify, setView, showTab } from './state/studio';
 import type { StudioState } from './state/studio-state';
 import { JOB_WORDS, placeOf, TABS, type Tab } from './state/tabs';
-import { useMedia, useNarrow, useRecipeAs, useStudio, useStudioState } from './studio-context';
+import { useMedia, useNarrow, useRecipeAs, useSlice, useStudio, useStudioState } from './studio-context';
 import { detailOf } from './tool-details';
 
 /** The first paint needs none of them; they come right after it, so that no click ever waits. */
@@ -103,9 +100,7 @@ export function Workbench() {
   const studio = useStudio();
   const narrow = useNarrow();
   const chosen = useStudioState((s) => s.view.tab);
-  const adding = useStudioState((s) => s.view.adding);
-  const recipes = useStudioState((s) => s.view.recipes);
-  const runReport = useStudioState((s) => s.view.runReport);
+  const { adding, recipes, runReport } = useSlice('view', 'adding', 'recipes', 'runReport');
   const tab: Tab = chosen === 'recipe' && !narrow ? 'layers' : chosen;
   const merges = placeOf(tab) === 'merge';
   const beside = useRecipeAs() === 'both' && merges;
@@ -220,7 +215,7 @@ function Result() {
   if (!run || run.id === closed) return null;
   return (
     <PartBoundary>
-      <Suspense fallback={<div className="row wrap result-card" aria-busy="true" />}>
+      <Suspense fallback={<div className="row wrap apart strip" aria-busy="true" />}>
         <ResultCard run={run} onClose={() => setClosed(run.id)} />
       </Suspense>
     </PartBoundary>
@@ -301,7 +296,7 @@ function DropZone() {
   return over ? (
     <div className="drop-frame">
       <p>
-        <strong>Drop models, LoRAs, or a recipe</strong>
+        <strong className="title">Drop models, LoRAs, or a recipe</strong>
         <br />
         They are read in place; nothing is copied or uploaded.
       </p>
@@ -317,7 +312,7 @@ function StartDoors() {
   const gate = useStudioState(useShallow(mergeGate));
   if (!empty && !untouched) return null;
   return (
-    <section className="row wrap start-doors" aria-label="Start here">
+    <section className="row wrap apart strip" aria-label="Start here">
       <p>
         <strong>Merge language models and LoRAs into one, in this browser.</strong>
         <br />
@@ -338,13 +333,13 @@ function StartDoors() {
           Open models or LoRAs…
         </FolderButton>
         <Button
+          icon={SearchIcon}
           tip="A base, then adapters made for it"
           onClick={() => {
             remember('models-from', 'hub');
             setView(studio, { adding: 'base' });
           }}
         >
-          <SearchIcon />
           Search the Hub
         </Button>
         {empty ? (

@@ -14,21 +14,19 @@ import { Tooltip } from 'radix-ui';
 import { Component, type ErrorInfo, type ReactNode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { errorReport } from '../errors';
-import { hasDirectoryPicker } from './local/local-files';
-import { remember, remembered } from './local/remembered-choices';
-import { ErrorCard } from './parts/ErrorCard';
+import { hasDirectoryPicker, remember, remembered } from './local/local-files';
+import { ErrorCard } from './parts/Message';
 import { watchKeys } from './state/actions';
 import { readAddress, watchAddress } from './state/address';
 import { watchDeltas } from './state/delta-statistics';
-import { watchOtherTabs } from './state/interrupted-merges';
 import { whileOpening } from './state/models';
 import { openSampleFamily, retryUnreached, watchNamedModels } from './state/named-models';
 import { loadInterrupted, watchRuns } from './state/past-runs';
 import { watchPlan } from './state/plan';
-import { openLink, restoreRecipe, watchDraft } from './state/recipe-draft';
-import { watchHistory } from './state/recipe-history';
+import { openLink, restoreRecipe, watchDraft, watchHistory } from './state/recipe-draft';
 import type { RecipeState } from './state/recipe-state';
 import { isUntouched } from './state/roles';
+import { watchOtherTabs } from './state/run';
 import { watchSampleTexts } from './state/sample-texts';
 import {
   createStudio,
@@ -181,7 +179,7 @@ class FaultBoundary extends Component<{ children: ReactNode }, { thrown: unknown
   override render() {
     if (this.state.thrown === null) return this.props.children;
     return (
-      <div className="fault">
+      <div className="stack loose fault">
         <h1>The studio stopped drawing</h1>
         <p className="quiet">Files already saved are safe. Reload the page to go on.</p>
         <ErrorCard error={errorReport(this.state.thrown)} />

@@ -9,6 +9,7 @@ import {
   useSyncExternalStore,
 } from 'react';
 import { useStore } from 'zustand';
+import { useShallow } from 'zustand/react/shallow';
 import { notifyError, type Studio, type StudioWorker } from './state/studio';
 import type { RecipeAs, StudioState } from './state/studio-state';
 
@@ -29,6 +30,22 @@ export function useStudio(): Studio {
 export function useStudioState<T>(select: (state: StudioState) => T): T {
   return useStore(useStudio().store, select);
 }
+
+/** Parts of the state, by name. */
+export function useParts<K extends keyof StudioState>(...names: readonly K[]): Pick<StudioState, K> {
+  return useStudioState(useShallow((s) => picked(s, names)));
+}
+
+/** Fields of a slice of the state, by name. */
+export function useSlice<S extends 'view' | 'measure' | 'generation', K extends keyof StudioState[S]>(
+  slice: S,
+  ...names: readonly K[]
+): Pick<StudioState[S], K> {
+  return useStudioState(useShallow((s) => picked(s[slice], names)));
+}
+
+const picked = <T extends object, K extends keyof T>(of: T, names: readonly K[]) =>
+  Object.fromEntries(names.map((name) => [name, of[name]])) as Pick<T, K>;
 
 /**
  * The engine's answer to a question, `first` until it comes; a failure becomes a notice.

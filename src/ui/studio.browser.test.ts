@@ -2,7 +2,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import type { InterruptedRun } from '../reports/merge';
 import type { PlanProblem } from '../reports/plan';
-import { draft } from './local/saved-recipes';
+import { draft } from './local/database';
 import { closeStudio, idle, openStudio, openTies, show } from './open-studio.test.support';
 import { recipeLink } from './state/recipe-draft';
 import { currentRun } from './state/runs';

@@ -82,6 +82,7 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
       if (options.hubError) throw options.hubError;
       return finetune(`${id}@0123abcd`, { title: id, origin: 'hub', commit: '0123abcd', license: 'mit' });
     },
+    publishedRecipe: async () => ({ text: 'merge_method: linear', from: 'mergekit_config.yml', inputs: {} }),
     setHub: async () => undefined,
     hubWaits: () => new Promise<never>(() => undefined),
     searchHub: async (query) => {

@@ -61,7 +61,7 @@ type Job<Args extends unknown[], P, T> = (
  */
 export function createCalls(openDisk?: (ref: string, folder: string) => ModelFolder) {
   const hubSession = openHubSession();
-  const { hub } = hubSession;
+  const { hub, ...hubCalls } = hubSession;
   const slot = oneJob();
   let live: LiveTexts | undefined;
   const job: typeof slot = {
@@ -206,10 +206,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       if (!openDisk) throw new Error('a browser reads no folders by their path');
       return models.add(openDisk(ref, folder), ref);
     },
-    setHub: hubSession.setHub,
-    beginSignIn: hubSession.beginSignIn,
-    finishSignIn: hubSession.finishSignIn,
-    hubWaits: hubSession.hubWaits,
+    ...hubCalls,
     searchHub: async (query: HubQuery) => (await import('../sources/hub')).searchModels(hub(), query),
     plan: (recipe: Recipe, merges?: boolean) => recipePlanReport(recipe, models, merges),
     merge: (request: MergeRequest, onProgress: Report<Progress>) =>

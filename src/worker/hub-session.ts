@@ -1,9 +1,10 @@
 /** The hub the session talks to: its address, the token, a sign-in on its way, and what is waited for. */
 import { AmalgamError } from '../errors';
-import { DEFAULT_HUB_URL } from '../formats/hub-id';
+import { DEFAULT_HUB_URL, parseHubId } from '../formats/hub-id';
 import type { HubWait, SignInAnswer, SignInPage, SignInRequest } from '../reports/push';
 import type { Hub } from '../sources/hub-request';
 import type { SignIn } from '../sources/hub-sign-in';
+import type { PublishedRecipe } from '../sources/published-recipe';
 
 export function openHubSession() {
   const waits = new Set<HubWait>();
@@ -44,6 +45,13 @@ export function openHubSession() {
       if (token === undefined) return;
       forget();
       if (token !== null) hub.token = token;
+    },
+    /** How a model on the Hub was merged, by its own files. @throws NotFound where they do not say */
+    async publishedRecipe(idOrUrl: string): Promise<PublishedRecipe> {
+      const { id, revision } = parseHubId(idOrUrl, hub.url);
+      const { openHubModel } = await import('../sources/hub');
+      const { publishedRecipe } = await import('../sources/published-recipe');
+      return publishedRecipe(await openHubModel(hub, id, revision));
     },
     /** Begins a sign-in, in place of one that was begun before. What proves that it was us stays in the worker. */
     async beginSignIn(request: SignInRequest): Promise<SignInPage> {

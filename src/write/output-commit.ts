@@ -22,12 +22,14 @@ export async function commitOutput(
  * Every file of an output beside the list of hashes that was written last; hidden files, which hosts and systems add, are
  * left out. Null where there is no list.
  * @param onFile called with a file that was hashed
+ * @param isHashed whether a file is hashed; of one that is not, its name is enough
  * @throws JsonInvalid for a list that is none, and what reading throws
  */
 export async function checkWritten(
   files: readonly ModelFile[],
   signal?: AbortSignal,
   onFile?: (file: ModelFile) => void,
+  isHashed: (file: ModelFile) => boolean = () => true,
 ): Promise<WrittenFiles | null> {
   const list = files.find(({ path }) => path === HASHES_FILE)?.open();
   if (!list) return null;
@@ -42,11 +44,11 @@ export async function checkWritten(
   };
   for (const file of there) {
     if (!Object.hasOwn(outputs, file.path)) checked.unlisted.push(file.path);
-    else {
+    else if (isHashed(file)) {
       const hash = outputs[file.path]!;
       if ((await hashLike(hash, file.open(), signal)) !== hash) checked.differing.push(file.path);
     }
-    onFile?.(file);
+    if (isHashed(file)) onFile?.(file);
   }
   return checked;
 }

@@ -114,7 +114,8 @@ export function createCpuBackend(shared?: SharedWeights): Backend {
     const [rows, inputs, outputs] = [p.rows!, p.inputs4! * 4, p.outputs!];
     const [xPitch, yPitch] = [p.x_stride4! * 16, p.y_stride! * 4];
     const shape = { rows, inputs, outputs, xPitch, yPitch, add: p.add!, scale: p.scale! };
-    const bias = p.biased === 1 ? bytesOf(at.bias!).subarray(0, outputs * 4) : undefined;
+    const first = p.w_first! * 4;
+    const bias = p.biased === 1 ? bytesOf(at.bias!).subarray(first, first + outputs * 4) : undefined;
     const x = bytesOf(at.x!).subarray(0, (rows - 1) * xPitch + inputs * 4);
     const y = bytesOf(at.y!).subarray(p.y_begin! * 4);
     shared!.multiply({ ...shape, dtype: kernel.panels, weights, firstOutput: p.w_first! }, x, bias, y);

@@ -17,7 +17,7 @@ const close = closeToReference(engine);
 
 const FORMS = { block: matmul.block, line: matmulFew.line };
 /** What the forms for few rows ask for besides: no norm, no gate, no update. */
-const NO_UPDATE = { layers: 0, second: 0, third: 0, rank4: 0, update_scale: 0 };
+const NO_UPDATE = { layers: 0, second: 0, third: 0, rank4: 0, update_scale: 0, summands: 1, w_step: 0 };
 const PLAIN = { norm_kind: 0, gate: 0, epsilon: 0, ...NO_UPDATE };
 const NO_NORM = { norm: new Float32Array(4), narrow: new Float32Array(4), out_of: new Float32Array(4) };
 
@@ -160,28 +160,33 @@ describe('the linear layer', () => {
         [3, 260, 8],
       ].map(([rows, inputs, outputs]) => [dtype, rows!, inputs!, outputs!] as const),
     ),
-  )('%s: few rows with norm, gate and update, [%i, %i] → %i', async (dtype, rows, inputs, outputs) => {
-    for (const norm_kind of [0, 1, 2]) {
-      for (const gate of [0, 1 + ACTIVATION_CODE.silu, 1 + ACTIVATION_CODE.gelu_erf]) {
-        const contents = () => ({
-          weights: packed(floats((2 + 2 * outputs) * inputs, 31), dtype),
-          x: floats(rows * (inputs + 4), 32, 3),
-          bias: floats(2 + 2 * outputs, 33),
-          norm: floats(inputs, 34),
-          narrow: floats(rows * 3 * 8, 36),
-          out_of: floats((2 + 2 * outputs) * 8, 37),
-          y: floats(rows * (outputs + 3), 35),
-        });
-        const params = {
-          ...{ rows, outputs, inputs4: inputs / 4, w_first: 2, x_stride4: inputs / 4 + 1 },
-          ...{ y_stride: outputs + 3, y_begin: 1, add: gate ? 0 : 1, biased: 1, scale: 0.75 },
-          ...{ norm_kind, gate, epsilon: 1e-5, update_scale: 0.3 },
-          ...{ layers: 3, second: 3, third: outputs >> 1, rank4: norm_kind === 1 ? 0 : 2 },
-        };
-        await close(matmulFew.line[dtype], contents, params);
+  )(
+    '%s: few rows with norm, gate, update and summands, [%i, %i] → %i',
+    async (dtype, rows, inputs, outputs) => {
+      for (const norm_kind of [0, 1, 2]) {
+        for (const gate of [0, 1 + ACTIVATION_CODE.silu, 1 + ACTIVATION_CODE.gelu_erf]) {
+          const [summands, w_step] = [1 + norm_kind, 2 * outputs + 1];
+          const contents = () => ({
+            weights: packed(floats((2 + summands * w_step) * inputs, 31), dtype),
+            x: floats(rows * (inputs + 4), 32, 3),
+            bias: floats(2 + summands * w_step, 33),
+            norm: floats(inputs, 34),
+            narrow: floats(rows * 3 * 8, 36),
+            out_of: floats((2 + 2 * outputs) * 8, 37),
+            y: floats(rows * (outputs + 3), 35),
+          });
+          const params = {
+            ...{ rows, outputs, inputs4: inputs / 4, w_first: 2, x_stride4: inputs / 4 + 1 },
+            ...{ y_stride: outputs + 3, y_begin: 1, add: gate ? 0 : 1, biased: 1, scale: 0.75 },
+            ...{ norm_kind, gate, epsilon: 1e-5, update_scale: 0.3 },
+            ...{ layers: 3, second: 3, third: outputs >> 1, rank4: norm_kind === 1 ? 0 : 2 },
+            ...{ summands, w_step },
+          };
+          await close(matmulFew.line[dtype], contents, params);
+        }
       }
-    }
-  });
+    },
+  );
 
   it('widens every half exactly', async () => {
     const halves = Array.from({ length: 65536 }, (_, h) => h).filter((h) => (h & 0x7c00) !== 0x7c00);

@@ -56,6 +56,8 @@ describe.each(['F32', 'F16', 'BF16'] as const)('%s at eight bits', (dtype) => {
       second: 0,
       third: 0,
       rank4: 0,
+      summands: 1,
+      w_step: 0,
       epsilon: 0,
       update_scale: 0,
     };

@@ -135,16 +135,17 @@ describe('the linear layer', () => {
   );
 
   it.each(fewCases)(
-    '%s %s [%i, %i] → %i, with norm, gate and update',
+    '%s %s [%i, %i] → %i, with norm, gate, update and summands',
     async (form, dtype, rows, inputs, outputs) => {
       for (const norm_kind of form === 'line' ? [0] : [0, 1, 2]) {
         for (const gate of norm_kind === 0 ? GATES : GATES.slice(0, 2)) {
+          const [summands, w_step] = [norm_kind === 2 ? 1 : 3, 2 * outputs + 1];
           const given = [
             matmulFew[form][dtype],
             {
-              weights: packed(floats((3 + 2 * outputs) * inputs, 2), dtype),
+              weights: packed(floats((3 + summands * w_step) * inputs, 2), dtype),
               x: floats(rows * (inputs + 4), 1, 3),
-              bias: floats(3 + 2 * outputs, 3),
+              bias: floats(3 + summands * w_step, 3),
               norm: floats(inputs, 5),
               narrow: floats(rows * 3 * 8, 6),
               out_of: floats((3 + 2 * outputs) * 8, 7),
@@ -166,6 +167,7 @@ describe('the linear layer', () => {
               epsilon: 1e-3,
               ...{ layers: 3, second: 3, third: outputs >> 1, rank4: norm_kind === 2 ? 0 : 2 },
               update_scale: 0.3,
+              ...{ summands, w_step },
             },
           ] as const;
           await expectClose(...given);
@@ -184,7 +186,7 @@ it('subgroups add up where the device has them, and shared memory where not', as
   const zeros = Object.fromEntries(Object.keys(kernel.params).map((name) => [name, 0]));
   const contents = Object.fromEntries(Object.keys(kernel.buffers).map((name) => [name, floats(16, 1)]));
   for (const engine of [gpu, plain])
-    await after(engine, kernel, contents, { ...zeros, rows: 1, outputs: 4, inputs4: 1 }, 'y');
+    await after(engine, kernel, contents, { ...zeros, rows: 1, outputs: 4, inputs4: 1, summands: 1 }, 'y');
   const compiled = modules.mock.calls.map(([{ code }]) => code);
   expect(compiled).toEqual([wgslOf(kernel, true), wgslOf(kernel)]);
   expect(compiled.map((code) => /^enable subgroups;/.test(code))).toEqual([true, false]);

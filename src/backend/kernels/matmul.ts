@@ -126,6 +126,8 @@ const defineFew = (form: keyof typeof SUMS, wgsl: string, dtype: WeightDtype) =>
       second: 'u32',
       third: 'u32',
       rank4: 'u32',
+      summands: 'u32',
+      w_step: 'u32',
       scale: 'f32',
       epsilon: 'f32',
       update_scale: 'f32',
@@ -142,11 +144,20 @@ const defineFew = (form: keyof typeof SUMS, wgsl: string, dtype: WeightDtype) =>
     work: ({ rows, outputs, gate }) =>
       rows * Math.ceil(outputs / (form === 'line' && gate > 0 ? 4 : SUMS[form][0])),
     span: () => SUMS[form][1],
-    wasm(k, { params: p, at }) {
+    wasm(k, { params: p, at, floats }) {
       const inputs = p.inputs4 * 4;
       const rank = p.rank4 * 4;
       const F32 = DTYPE_CODE.F32;
       for (let r = 0; r < p.rows; r++) {
+        /** Adds further summands of an output. */
+        const addSummands = (row: number, output: number, to: number) => {
+          for (let s = 1; s < p.summands; s++) {
+            const w = p.w_first + output + s * p.w_step;
+            const weights = at('weights') + w * inputs * dtypeBytes(DTYPE_CODE[dtype]);
+            const factor = p.scale * floats[at('bias') / 4 + w]!;
+            k.matmulBlock(weights, DTYPE_CODE[dtype], inputs, 1, row, 0, 1, 0, to, 0, 1, factor, SCRATCH);
+          }
+        };
         /** Outputs [first, first + count) of the row, from `to` on. */
         const multiply = (row: number, first: number, count: number, to: number, add: number) => {
           const w = p.w_first + first;
@@ -154,6 +165,7 @@ const defineFew = (form: keyof typeof SUMS, wgsl: string, dtype: WeightDtype) =>
           const bias = p.biased === 1 ? at('bias') + w * 4 : 0;
           const code = DTYPE_CODE[dtype];
           k.matmulBlock(weights, code, inputs, count, row, 0, 1, bias, to, 0, add, p.scale, SCRATCH);
+          for (let o = 0; p.summands > 1 && o < count; o++) addSummands(row, first + o, to + 4 * o);
           const begins = [0, p.second, p.third].slice(0, rank > 0 ? p.layers : 0);
           for (const [layer, begin] of begins.entries()) {
             const own = Math.max(first, begin);

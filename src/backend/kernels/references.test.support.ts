@@ -43,7 +43,7 @@ const linear =
     }
   };
 
-/** The linear layer for few rows: norm, products, gate. */
+/** The linear layer for few rows: norm, products of the summands, update, gate. */
 const fewRows =
   (dtype: WeightDtype): Reference =>
   ({ params: p, f32, u32 }) => {
@@ -58,7 +58,15 @@ const fewRows =
         row = row.map((v, i) => (v / size) * (weight[i]! + p.norm_kind! - 1));
       }
       const one = { ...p, rows: 1, outputs: width, x_stride4: 0, y_stride: 0, y_begin: 0, add: 0 };
-      linear(dtype)({ params: one, u32, f32: (name) => ({ x: row, y: sums })[name] ?? f32(name) });
+      const multiply = (params: Record<string, number>, y: Float32Array) =>
+        linear(dtype)({ params, u32, f32: (name) => ({ x: row, y })[name] ?? f32(name) });
+      multiply(one, sums);
+      for (let s = 1; s < p.summands!; s++) {
+        const own = new Float32Array(width);
+        const first = p.w_first! + s * p.w_step!;
+        multiply({ ...one, w_first: first, biased: 0 }, own);
+        for (let o = 0; o < width; o++) sums[o]! += f32('bias')[first + o]! * own[o]!;
+      }
       const rank = p.rank4! * 4;
       for (let o = 0; rank > 0 && o < width; o++) {
         const layer = (o >= p.second! ? 1 : 0) + (o >= p.third! ? 1 : 0);

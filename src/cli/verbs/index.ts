@@ -4,6 +4,8 @@ import type { Verb } from '../arguments';
 import { chatVerb } from './chat';
 import { evaluateVerb } from './evaluate';
 import { generateVerb } from './generate';
+import { joinVerb } from './join';
+import { mcpVerb } from './mcp';
 import { mergeVerb } from './merge';
 import { planVerb } from './plan';
 import { pushVerb } from './push';
@@ -18,9 +20,10 @@ const TOOL_VERBS = TOOLS.flatMap(({ id }) => {
   return [verb, ...others];
 });
 
-export const VERBS: readonly Verb[] = [
+const OWN_VERBS: readonly Verb[] = [
   planVerb,
   mergeVerb,
+  joinVerb,
   verifyVerb,
   evaluateVerb,
   generateVerb,
@@ -29,3 +32,8 @@ export const VERBS: readonly Verb[] = [
   searchVerb,
   pushVerb,
 ];
+
+/** A conversation has no end that a tool could return. */
+const SERVED = OWN_VERBS.filter((verb) => verb !== chatVerb);
+
+export const VERBS: readonly Verb[] = [...OWN_VERBS, mcpVerb(SERVED)];

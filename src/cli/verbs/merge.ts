@@ -1,23 +1,40 @@
-import { basename } from 'node:path';
+import { basename, resolve } from 'node:path';
+import process from 'node:process';
 import { GGUF_TYPES } from '../../formats/gguf-type';
+import { displayName } from '../../formats/names';
+import { formatSeconds } from '../../formats/quantity';
 import { repositoriesRead } from '../../formats/recipe-models';
 import { bestOptions } from '../../recipe/options';
 import { BEST_STEPS } from '../../reports/find-best';
-import { defineVerb, outOption, runOptions, strictOption } from '../arguments';
+import { defineVerb, outOption, runOptions, strictOption, usage } from '../arguments';
 import { isAccepted, openJob, plannedJob, readSubject } from '../job';
 import { openOutput, requireCommitted } from '../output-folder';
+import { chosenPart, findParts, partFolder, requireSameRun, runOf } from '../output-parts';
+import { lookAtTarget, refuseNonEmpty } from '../partial-output';
 import { bestText, elsewhereLines, mergeText, withProgress } from '../print';
 import { reportWriter } from '../report-file';
 import { openPusher, pushFolder, pushText, repoOf } from './push';
+
+/** Before all parts: no file is written. */
+const PREPARED = { index: 0, of: 1, run: '' };
 
 export const mergeVerb = defineVerb({
   name: 'merge',
   subjects: ['recipe.yml'],
   about:
-    'Merges into DIR, which must not exist or be empty. --gguf also writes the result for llama.cpp, as this type; --gguf-only writes nothing else. --imatrix weights columns by how the result uses them on a text: a file beside the recipe, or self for text it generates. A model in place of the recipe is converted. With --adapter the result is a LoRA of the base: of LoRAs by their factors, which llama.cpp reads too (base+adapter --adapter --gguf F16), of all else cut to the rank that keeps --energy of its change, or to --rank. --recommended finds the best merge of the recipe’s models as search does, on text that they generate, and merges that. --report writes every tensor’s statistics. With --resume an interrupted merge keeps what it has written beside DIR, and the same command continues from there. --push sends the result to the Hub.',
+    'Merges into DIR, which must not exist or be empty. --gguf also writes the result for llama.cpp, as this type; --gguf-only writes nothing else. --imatrix weights columns by how the result uses them on a text: a file beside the recipe, or self for text it generates. A model in place of the recipe is converted. With --adapter the result is a LoRA of the base: of LoRAs by their factors, which llama.cpp reads too (base+adapter --adapter --gguf F16), of all else cut to the rank that keeps --energy of its change, or to --rank. --recommended finds the best merge of the recipe’s models as search does, on text that they generate, and merges that. --report writes every tensor’s statistics. With --resume an interrupted merge keeps what it has written beside DIR, and the same command continues from there. Each of n processes, here or on other machines, writes --part i/n beside DIR, of which join makes the same bytes; what needs whole models is computed once by --prepare and found in the same --cache. --push sends the result to the Hub.',
   options: {
-    ...outOption,
+    out: { ...outOption.out, either: 'result' },
+    prepare: {
+      ...{ kind: 'boolean', default: false, either: 'result' },
+      help: 'Writes nothing but to the cache: masks, changes and thresholds that all parts need.',
+    },
     resume: { kind: 'boolean', help: 'Goes on with what an interrupted merge has written.', default: false },
+    part: {
+      kind: 'text',
+      argument: 'i/n',
+      help: 'Writes this part of the files of weights, to be joined; auto is from a Slurm array.',
+    },
     recommended: {
       kind: 'boolean',
       help: 'Finds the best merge as search does, and merges it.',
@@ -59,6 +76,12 @@ export const mergeVerb = defineVerb({
     push: ['private'],
   },
 
+  check({ options: { part, prepare, recommended, push } }) {
+    if (part === undefined && !prepare) return;
+    if (recommended) throw usage('--recommended finds one merge: merge its recipe in parts.');
+    if (push !== undefined) throw usage('A part is not pushed: join the parts and push the output.');
+  },
+
   async run({ subjects: [named = ''], options }, place) {
     const { say, undo, workingFolder } = place;
     const { engine, resume, recommended, budget, seed, adapter, rank, energy, gguf, ggufOnly, imatrix, hub } =
@@ -79,8 +102,16 @@ export const mergeVerb = defineVerb({
     const recipe = { ...read, amalgam: { ...read.amalgam, ...form } };
     const writeReport = await reportWriter(options.report, workingFolder);
     const pusher = push && (await openPusher(push, undo));
-    const { folder, output } = await openOutput(options.out!, place, resume);
-    if (resume) {
+    const whole = resolve(workingFolder, options.out ?? '');
+    const chosen = options.part === undefined ? undefined : chosenPart(options.part, process.env);
+    // parts of an output that is there would be joined nowhere
+    if (chosen) await refuseNonEmpty(await lookAtTarget(whole), whole);
+    const finished = chosen ? await findParts(whole) : [];
+    const target = chosen ? partFolder(whole, chosen) : whole;
+    const isThere = options.prepare || finished.some((part) => part.folder === target);
+    const opened = isThere ? undefined : await openOutput(target, place, resume);
+    if (resume && opened) {
+      const { output } = opened;
       undo.push(async () => {
         if (output.isCommitted || !(await output.find('journal'))) return;
         say(`What was written is kept in ${output.keep()}: with the same recipe it goes on from there.`);
@@ -93,17 +124,37 @@ export const mergeVerb = defineVerb({
       say(`\nNothing was merged: the recipe ${why}.`);
       return 1;
     }
-    await output.checkRoom(plan.bytesToWrite);
-    const destination = job.worker.writeTo(output, basename(folder));
+    const part = chosen && { ...chosen, run: await runOf(job.recipe, plan) };
+    if (part) requireSameRun(finished, part);
+    if (options.prepare) {
+      const request = {
+        recipe: job.recipe,
+        engine,
+        destination: { kind: 'nowhere' as const },
+        part: PREPARED,
+      };
+      const report = await withProgress((print) => job.calls.merge(request, print));
+      await writeReport(report);
+      say(`What all parts need is in the cache, after ${formatSeconds(report.seconds)}.`);
+      return 0;
+    }
+    if (!opened) {
+      say(`${displayName(target)} is there already.`);
+      return 0;
+    }
+    const { folder, output } = opened;
+    await output.checkRoom(plan.bytesToWrite / (part?.of ?? 1));
+    const destination = job.worker.writeTo(output, basename(whole));
     const request = {
       ...{ recipe: job.recipe, engine, destination, resume },
+      ...(part && { part }),
       ...(recommended && { recommended: { texts: [], steps: BEST_STEPS, budget, seed } }),
     };
     const report = await withProgress((print) => job.calls.merge(request, print));
     requireCommitted(output);
     await writeReport(report);
     if (report.recommended) say(`${bestText(report.recommended)}\n`);
-    say(mergeText(report, folder));
+    say(mergeText(report, folder, part));
     if (pusher && push) say(pushText(await pushFolder(pusher.calls, folder, push)));
     return 0;
   },

@@ -1,4 +1,5 @@
 import { basename, dirname, resolve } from 'node:path';
+import project from '../../../package.json';
 import { AmalgamError } from '../../errors';
 import { isRepoId } from '../../formats/hub-id';
 import { counted, formatBytes, formatSeconds } from '../../formats/quantity';
@@ -43,6 +44,9 @@ export interface PushOptions {
   message?: string;
   hub?: string;
 }
+
+/** Address of the hosted studio, where there is one. */
+const homepage = 'homepage' in project ? String(project.homepage) : undefined;
 
 /** @throws Usage unless it is `owner/name` */
 export function repoOf(repo: string): string {
@@ -90,7 +94,14 @@ export async function pushFolder(
       'Use --replace to replace these files, or choose another name.',
     );
   }
-  const request = { source, repo, private: isPrivate, replace: taken, summary: message ?? `Upload ${name}` };
+  const request = {
+    source,
+    repo,
+    private: isPrivate,
+    replace: taken,
+    summary: message ?? `Upload ${name}`,
+    ...(homepage && { studio: homepage }),
+  };
   return withProgress((print) => calls.push(request, print));
 }
 

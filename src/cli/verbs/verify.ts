@@ -1,24 +1,23 @@
-import { open, readdir, readFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { AmalgamError } from '../../errors';
 import { displayName } from '../../formats/names';
 import { HASHES_FILE, parseHashes } from '../../formats/output-hashes';
 import type { Recipe } from '../../formats/recipe';
 import { repositoriesRead } from '../../formats/recipe-models';
 import { parseRecipe } from '../../formats/recipe-yaml';
-import { headerLength, parseSafetensorsHeader } from '../../formats/safetensors-header';
-import { parseJson } from '../../formats/strict-json';
+import { type PublishedRecipe, publishedRecipe } from '../../sources/published-recipe';
 import { checkWritten, isAsWritten } from '../../write/output-commit';
-import { defineVerb, engineOptions, usage } from '../arguments';
+import { defineVerb, engineOptions, type Place, usage } from '../arguments';
 import { diskFolder, listFolder } from '../folder-listing';
-import { locateModels, openJob } from '../job';
+import { askHub, locateModels, openJob, type Where } from '../job';
 import { verifyText, withProgress, writtenText } from '../print';
 
 export const verifyVerb = defineVerb({
   name: 'verify',
-  subjects: ['merged'],
+  subjects: ['model'],
   about:
-    'Hashes every file and compares with amalgam-hashes.json, then repeats the merge that the metadata describe and compares the bytes. Exit code 1 when they differ. --hashes leaves out the merge. The metadata names models, not folders: they are looked up beside the merged folder, or where the recipe of --recipe has them; that it is another recipe is said.',
+    'Hashes every file and compares with amalgam-hashes.json, then repeats the merge that the metadata, or its mergekit_config.yml, describe and compares the bytes; of a model on the Hub, by ranges. Exit code 1 when they differ. --hashes leaves out the merge. The metadata names models, not folders: they are looked up beside the merged folder, or where the recipe of --recipe has them; that it is another recipe is said.',
   options: {
     recipe: { kind: 'text', argument: 'FILE', help: 'A recipe that has the models where they are.' },
     hashes: { kind: 'boolean', help: 'Hashes the files alone; no model is needed.', default: false },
@@ -39,13 +38,17 @@ export const verifyVerb = defineVerb({
       await place.write(`${writtenText(written)}\n`);
       return isAsWritten(written) ? 0 : 1;
     }
-    const metadata = await readMergedMetadata(folder);
-    const { inputs } = metadata;
+    const isHere = await stat(folder).then(
+      () => true,
+      () => false,
+    );
+    const said = await (isHere ? saidHere(merged, folder) : saidOnHub(merged, place, options));
+    const { recipe: own, inputs, isForeign } = said;
     const given = options.recipe;
     const { recipe, published, differs } =
       given === undefined
-        ? { recipe: metadata.recipe }
-        : await locateModels(metadata.recipe, resolve(workingFolder, given), workingFolder);
+        ? { recipe: own }
+        : await locateModels(own, resolve(workingFolder, given), workingFolder);
     if (differs !== undefined) {
       place.say(
         `warning: ${displayName(given!)} is not the recipe that was merged (first in “${displayName(differs.trim())}”): it only says where the models are.`,
@@ -56,9 +59,9 @@ export const verifyVerb = defineVerb({
         throw withCure(thrown, merged, given);
       },
     );
-    await job.worker.listModel(folder);
-    await job.calls.openDisk(folder, folder);
-    const request = { merged: folder, recipe: job.recipe, inputs, engine: options.engine };
+    if (isHere) await job.worker.listModel(folder);
+    const { ref } = await (isHere ? job.calls.openDisk(folder, folder) : job.calls.openHub(merged));
+    const request = { merged: ref, recipe: job.recipe, inputs, isForeign, engine: options.engine };
     const report = await withProgress((print) => job.calls.verify(request, print));
     await place.write(`${verifyText(report)}\n`);
     return report.agrees ? 0 : 1;
@@ -84,60 +87,46 @@ function noHashes(folder: string): AmalgamError {
   );
 }
 
-/**
- * The recipe that a merged model carries in the metadata of its first shard, and the input hashes there and beside it.
- * @throws AmalgamError `NotFound` when the folder has no shard, `RecipeInvalid` when it was not merged by Amalgam
- */
-async function readMergedMetadata(
-  folder: string,
-): Promise<{ recipe: Recipe; inputs: Record<string, string> }> {
-  const files: string[] = await readdir(folder).catch(() => []);
-  const shard = files.filter((name) => name.endsWith('.safetensors')).sort()[0];
-  if (shard === undefined) {
-    const gguf = files.find((name) => name.endsWith('.gguf'));
-    throw gguf === undefined
-      ? new AmalgamError(
-          'NotFound',
-          `${folder} has no safetensors file.`,
-          'Give the folder of a merged model.',
-        )
-      : new AmalgamError(
-          'NotFound',
-          `${folder} holds GGUF alone (${gguf}), and what is verified are safetensors.`,
-          'Use verify --hashes for its bytes; or merge its mergekit_config.yml again and compare both amalgam-hashes.json: the same recipe gives the same bytes.',
-        );
-  }
-  const metadata = await readMetadata(join(folder, shard));
-  const text = metadata.get('amalgam_recipe');
-  const parsed = text === undefined ? undefined : parseRecipe(text);
-  if (!parsed?.recipe) {
-    throw new AmalgamError(
-      'RecipeInvalid',
-      `${shard} in ${folder} carries no recipe of Amalgam.`,
-      'Only models merged by Amalgam can be verified; their metadata holds the recipe.',
-    );
-  }
-  const inputs = metadata.get('amalgam_inputs');
-  const beside = files.includes(HASHES_FILE) ? await readFile(join(folder, HASHES_FILE), 'utf8') : undefined;
-  return {
-    recipe: parsed.recipe,
-    inputs: {
-      ...(inputs === undefined ? {} : (parseJson(inputs, 'amalgam_inputs') as Record<string, string>)),
-      ...(beside === undefined ? {} : parseHashes(beside).inputs),
-    },
-  };
+/** What a merged model says of its recipe. */
+interface Said {
+  recipe: Recipe;
+  inputs: Record<string, string>;
+  /** Another program wrote it. */
+  isForeign: boolean;
 }
 
-async function readMetadata(path: string): Promise<ReadonlyMap<string, string>> {
-  const file = await open(path);
-  try {
-    const { size } = await file.stat();
-    const first = new Uint8Array(8);
-    await file.read(first, 0, 8, 0);
-    const header = new Uint8Array(headerLength(first, size, path));
-    await file.read(header, 0, header.length, 8);
-    return parseSafetensorsHeader(header, size, path).metadata;
-  } finally {
-    await file.close();
+/** @throws AmalgamError `NotFound` for GGUF alone, `RecipeInvalid`, and what reading throws */
+async function saidHere(merged: string, folder: string): Promise<Said> {
+  const { files } = await listFolder(folder);
+  const names = [...files.keys()];
+  const gguf = names.find((name) => name.endsWith('.gguf'));
+  if (gguf !== undefined && !names.some((name) => name.endsWith('.safetensors'))) {
+    throw new AmalgamError(
+      'NotFound',
+      `${folder} holds GGUF alone (${gguf}), and what is verified are safetensors.`,
+      'Use verify --hashes for its bytes; or merge its mergekit_config.yml again and compare both amalgam-hashes.json: the same recipe gives the same bytes.',
+    );
   }
+  const opened = diskFolder(merged, files.values());
+  const said = readSaid(merged, await publishedRecipe(opened));
+  const beside = opened.files.find(({ path }) => path === HASHES_FILE)?.open();
+  if (!beside) return said;
+  const text = new TextDecoder().decode(await beside.read(0, beside.byteLength));
+  return { ...said, inputs: { ...said.inputs, ...parseHashes(text).inputs } };
+}
+
+async function saidOnHub(merged: string, place: Place, where: Where): Promise<Said> {
+  return readSaid(merged, await askHub(place, where, (calls) => calls.publishedRecipe(merged)));
+}
+
+/** @throws AmalgamError `RecipeInvalid` */
+function readSaid(merged: string, { text, from, inputs }: PublishedRecipe): Said {
+  const { recipe, problems } = parseRecipe(text);
+  if (recipe && problems.length === 0) return { recipe, inputs, isForeign: from !== 'metadata' };
+  const [first] = problems;
+  throw new AmalgamError(
+    'RecipeInvalid',
+    `The recipe of ${displayName(merged)} (${from}) cannot be read${first ? `: line ${first.line}: ${first.message}` : '.'}`,
+    first?.hint ?? 'Give the recipe that was merged by --recipe.',
+  );
 }

@@ -42,10 +42,10 @@ export const attention: PartKind<Attention> = {
   async run(part, passage, x) {
     const { operations: op } = passage;
     await passage.tap?.('in', part.projections, x);
-    const projected = project(passage, part.projections, x, 'projected');
+    const projected = await project(passage, part.projections, x, 'projected');
     const kept = { keys: passage.state(keys(part)), values: passage.state(values(part)) };
     const queries = room(passage, 'queries', part.heads * part.headDim).buffer;
-    if (part.latent) placeLatent(part, passage, projected, queries, kept);
+    if (part.latent) await placeLatent(part, passage, projected, queries, kept);
     else if (isPlain(part)) placeAll(part, passage, projected, queries, kept);
     else {
       place(part, passage, projected, 'query', queries);
@@ -65,9 +65,7 @@ export const attention: PartKind<Attention> = {
       });
     }
     await passage.tap?.('out', [part.output], mixed);
-    const branch = projectOut(passage, part.output, mixed);
-    await op.queue.breathe();
-    return branch;
+    return projectOut(passage, part.output, mixed);
   },
 };
 
@@ -93,7 +91,9 @@ async function mix(
     : part.alibi
       ? { kind: OWN_CODE.slopes, buffer: workspace.slopes(part.alibi) }
       : { kind: OWN_CODE.none, buffer: op.nothing };
-  for (const { begin, count, columns } of groupTiles(words, part, queue.dispatchWork)) {
+  for (const { begin, count, columns } of groupTiles(words, part, queue.workUnderWay)) {
+    const work = count * part.heads * GROUP_ROWS * columns * (part.headDim + part.valueDim);
+    await queue.breathe(work);
     queue.run(
       queue.engine.software ? attentionLine : attentionGroup,
       {
@@ -119,9 +119,8 @@ async function mix(
           y: mixed.buffer,
         },
       },
-      count * part.heads * GROUP_ROWS * columns * (part.headDim + part.valueDim),
+      work,
     );
-    await queue.breathe();
   }
 }
 
@@ -275,24 +274,24 @@ function normHeads(
 }
 
 /** Queries, keys and values out of the narrow rows of latent attention; the rotated dimensions come last in a head. */
-function placeLatent(
+async function placeLatent(
   part: Attention,
   passage: Passage,
   projected: RowBuffer,
   queries: BackendBuffer,
   kept: { keys: BackendBuffer; values: BackendBuffer },
-): void {
+): Promise<void> {
   const { operations: op, weights, chunk } = passage;
   const { heads, headDim, valueDim, rope } = part;
   const { query, keyValue, rotated } = part.latent!;
   const plain = headDim - rotated.width;
-  const expand = (name: string, { norm, expand: linear }: NonNullable<typeof query>, begin: number) => {
+  const expand = async (name: string, { norm, expand: linear }: NonNullable<typeof query>, begin: number) => {
     const narrow = room(passage, 'narrow', norm.width);
     op.norm(weights.norm(norm), projected, narrow, chunk.rows, { begin, groups: 1, stride: 0 });
     return project(passage, [linear], narrow, name);
   };
-  const wide = query ? expand('latent queries', query, 0) : projected;
-  const shared = expand('latent keys', keyValue, keyValue.begin);
+  const wide = query ? await expand('latent queries', query, 0) : projected;
+  const shared = await expand('latent keys', keyValue, keyValue.begin);
   const put = (
     from: RowBuffer,
     begin: number,
@@ -344,11 +343,11 @@ function groupsBothWays(
   return groups;
 }
 
-/** Ranges of groups that one dispatch may take, with the most columns a group of the range has. */
+/** Ranges of groups whose dispatch has at most so many multiply-adds, with the most columns a group of the range has. */
 function groupTiles(
   groups: Uint32Array,
   part: Attention,
-  dispatchWork: number,
+  most: number,
 ): { begin: number; count: number; columns: number }[] {
   const window = windowWord(part);
   const columns = Array.from({ length: groups.length / GROUP_WORDS }, (_, g) =>
@@ -356,7 +355,7 @@ function groupTiles(
   );
   const widest = (from: number, to: number) => columns.slice(from, to).reduce((a, b) => Math.max(a, b), 0);
   const work = part.heads * GROUP_ROWS * widest(0, columns.length) * (part.headDim + part.valueDim);
-  const count = Math.max(1, Math.floor(dispatchWork / work));
+  const count = Math.max(1, Math.floor(most / work));
   return Array.from({ length: Math.ceil(columns.length / count) }, (_, i) => {
     const begin = i * count;
     const end = Math.min(begin + count, columns.length);

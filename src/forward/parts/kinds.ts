@@ -34,7 +34,7 @@ const experts: PartKind<Experts> = {
     const { queue } = op;
     const scored = router.norm ? room(passage, 'scored', hidden) : x;
     if (router.norm) op.norm(weights.norm(router.norm), passage.entered, scored, chunk.rows);
-    const scores = project(passage, [router.scores], scored, 'scores');
+    const scores = await project(passage, [router.scores], scored, 'scores');
     const [bytes] = await queue.read([{ buffer: scores.buffer, byteLength: chunk.rows * scores.stride * 4 }]);
     const bias = router.bias && weights.values(router.bias);
     const taken = route(router, new Float32Array(bytes!.buffer), chunk.rows, scores.stride, bias);
@@ -64,12 +64,11 @@ const experts: PartKind<Experts> = {
         queue.write(factors, 0, new Float32Array(count).fill(1));
       }
       const activated = await activatedRows(all[e]!, passage, inputs, count);
-      const made = project(passage, [all[e]!.output], activated, 'expert outputs', count);
+      const made = await project(passage, [all[e]!.output], activated, 'expert outputs', count);
       queue.run(scatterRows, {
         params: { rows: count, width: hidden, x_stride: made.stride, y_stride: branch.stride },
         buffers: { x: made.buffer, picks, factors, y: branch.buffer },
       });
-      await queue.breathe();
     }
     return branch;
   },
@@ -86,7 +85,7 @@ const lru: PartKind<Lru> = {
     const { operations: op, chunk, weights, pieces } = passage;
     const { width, block } = part;
     await passage.tap?.('in', part.projections, x);
-    const projected = project(passage, part.projections, x, 'projected');
+    const projected = await project(passage, part.projections, x, 'projected');
     const convolved = convolve(part.conv, passage, projected, width);
     const y = room(passage, 'scanned', width);
     op.queue.run(
@@ -113,9 +112,7 @@ const lru: PartKind<Lru> = {
     );
     op.gate(projected, y, chunk.rows, width, GATE_CODE.gelu_tanh);
     await passage.tap?.('out', [part.output], y);
-    const branch = projectOut(passage, part.output, y);
-    await op.queue.breathe();
-    return branch;
+    return projectOut(passage, part.output, y);
   },
 };
 
@@ -163,7 +160,7 @@ const shortConv: PartKind<ShortConv> = {
     const { operations: op, chunk } = passage;
     const { channels } = part.conv;
     await passage.tap?.('in', part.projections, x);
-    const projected = project(passage, part.projections, x, 'projected');
+    const projected = await project(passage, part.projections, x, 'projected');
     const gated = room(passage, 'gated', channels);
     const columns = (begin: number) => ({ begin, stride: channels });
     placeRows(passage, {
@@ -179,9 +176,7 @@ const shortConv: PartKind<ShortConv> = {
     const convolved = convolve(part.conv, passage, gated, 0);
     op.gate(projected, convolved, chunk.rows, channels, GATE_CODE.product, { begin: channels });
     await passage.tap?.('out', [part.output], convolved);
-    const branch = projectOut(passage, part.output, convolved);
-    await op.queue.breathe();
-    return branch;
+    return projectOut(passage, part.output, convolved);
   },
 };
 
@@ -194,7 +189,7 @@ const perLayer: PartKind<PerLayer> = {
     const { operations: op, chunk } = passage;
     const width = part.output.inputs;
     await passage.tap?.('in', part.projections, x);
-    const gate = project(passage, part.projections, x, 'inner');
+    const gate = await project(passage, part.projections, x, 'inner');
     const activated = room(passage, 'activated', width);
     op.activate({ inner: width, gated: false, activation: part.activation }, gate, activated, chunk.rows);
     const shares = passage.perLayer!;
@@ -212,9 +207,9 @@ const laurel: PartKind<Laurel> = {
   async run(part, passage, x) {
     const { operations: op, chunk, name, weights, hidden } = passage;
     await passage.tap?.('in', part.projections, x);
-    const narrow = project(passage, part.projections, x, 'inner');
+    const narrow = await project(passage, part.projections, x, 'inner');
     await passage.tap?.('out', [part.output], narrow);
-    const made = project(passage, [part.output], narrow, 'laurel');
+    const made = await project(passage, [part.output], narrow, 'laurel');
     const branch = room(passage, `${name} branch`, hidden);
     op.norm(weights.norm(part.norm), made, branch, chunk.rows);
     op.add(x.buffer, branch.buffer, 1, chunk.rows * hidden);

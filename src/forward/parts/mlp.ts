@@ -15,9 +15,8 @@ export const mlp: PartKind<Mlp> = {
     const activated = await activatedRows(part, passage, x, passage.chunk.rows);
     await passage.tap?.('out', [part.output], activated);
     const { onto: _, ...apart } = passage;
-    const branch = projectOut(part.factor ? apart : passage, part.output, activated);
-    if (part.factor) weigh(part, passage, x, branch);
-    await passage.operations.queue.breathe();
+    const branch = await projectOut(part.factor ? apart : passage, part.output, activated);
+    if (part.factor) await weigh(part, passage, x, branch);
     return branch;
   },
 };
@@ -35,9 +34,9 @@ export async function activatedRows(
   const layers = part.projections.map((linear) => weights.linear(linear));
   const isPlain = part.gated && part.sparse === undefined;
   const narrow = narrowRows(workspace, layers, rows);
-  if (isPlain && op.gatedLinear(layers, part.activation, x, activated, rows, narrow)) return activated;
-  const inner = project(passage, part.projections, x, 'inner', rows);
-  await op.queue.breathe();
+  if (isPlain && (await op.gatedLinear(layers, part.activation, x, activated, rows, narrow)))
+    return activated;
+  const inner = await project(passage, part.projections, x, 'inner', rows);
   if (part.sparse !== undefined) {
     op.queue.run(sparseRows, {
       params: { rows, width: part.inner, stride: inner.stride, deviations: normalQuantile(part.sparse) },
@@ -56,8 +55,8 @@ function xieluOf({ xielu }: Mlp, { weights }: Passage): number[] | undefined {
   return [softplus(p), beta + softplus(n), beta, epsilon];
 }
 
-function weigh({ factor }: Mlp, passage: Passage, x: RowBuffer, y: RowBuffer): void {
+async function weigh({ factor }: Mlp, passage: Passage, x: RowBuffer, y: RowBuffer): Promise<void> {
   const { operations: op, chunk, hidden } = passage;
-  const share = project(passage, [factor!], x, 'factor');
+  const share = await project(passage, [factor!], x, 'factor');
   op.gate(share, y, chunk.rows, hidden, GATE_CODE.sigmoid, { broadcast: true });
 }

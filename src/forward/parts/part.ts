@@ -85,26 +85,26 @@ export function narrowRows(
 }
 
 /** The last layer of a branch. */
-export function projectOut(passage: Passage, output: Linear, x: RowBuffer): RowBuffer {
+export function projectOut(passage: Passage, output: Linear, x: RowBuffer): Promise<RowBuffer> {
   const { name, onto } = passage;
   return project(passage, [output], x, `${name} branch`, passage.chunk.rows, onto);
 }
 
 /** The outputs of layers that share an input, side by side in a buffer of this name, or added onto rows. */
-export function project(
+export async function project(
   passage: Passage,
   linears: readonly Linear[],
   x: RowBuffer,
   name: string,
   rows = passage.chunk.rows,
   onto?: RowBuffer,
-): RowBuffer {
+): Promise<RowBuffer> {
   const { operations: op, workspace, weights } = passage;
   const width = linears.reduce((sum, linear) => sum + linear.outputs, 0);
   const stride = Math.ceil(width / 4) * 4;
   const y = onto ?? { buffer: workspace.take(name, rows * stride * 4), stride };
   const layers = linears.map((linear) => weights.linear(linear));
-  op.linear(layers, x, y, rows, narrowRows(workspace, layers, rows), onto !== undefined);
+  await op.linear(layers, x, y, rows, narrowRows(workspace, layers, rows), onto !== undefined);
   return y;
 }
 

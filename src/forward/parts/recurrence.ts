@@ -24,7 +24,7 @@ export const recurrence: PartKind<Recurrence> = {
   async run(part, passage, x) {
     const { operations: op, chunk, weights } = passage;
     await passage.tap?.('in', part.projections, x);
-    const projected = project(passage, part.projections, x, 'projected');
+    const projected = await project(passage, part.projections, x, 'projected');
     if (part.factors) {
       const factors = { buffer: weights.vector(part.factors), stride: 0 };
       op.gate(factors, projected, chunk.rows, projected.stride, GATE_CODE.product, { oneRow: true });
@@ -32,12 +32,10 @@ export const recurrence: PartKind<Recurrence> = {
     const row = side(passage, projected, part.row, 'gathered');
     const convolved = convolve(part.conv, passage, row.rows, row.begin);
     const y = room(passage, 'scanned', part.heads * part.dim);
-    scan(part, passage, projected, convolved, y);
+    await scan(part, passage, projected, convolved, y);
     const out = finish(part, passage, projected, y);
     await passage.tap?.('out', [part.output], out);
-    const branch = projectOut(passage, part.output, out);
-    await op.queue.breathe();
-    return branch;
+    return projectOut(passage, part.output, out);
   },
 };
 
@@ -71,17 +69,17 @@ function side(
   return { rows, begin: 0 };
 }
 
-function scan(
+async function scan(
   part: Recurrence,
   passage: Passage,
   projected: RowBuffer,
   convolved: RowBuffer,
   y: RowBuffer,
-): void {
+): Promise<void> {
   const { operations: op, chunk, weights, pieces } = passage;
   const { heads, dim, states, share, rule } = part;
   const inputs = part.narrow
-    ? narrowed(part, passage, convolved)
+    ? await narrowed(part, passage, convolved)
     : {
         ...(part.unit ? { bc: unitRows(part.unit, part, passage, convolved) } : { bc: convolved }),
         b: part.b,
@@ -137,10 +135,10 @@ function unitRows(unit: Norm, part: Recurrence, passage: Passage, convolved: Row
 }
 
 /** Mamba: (step, b, c) = W · x, each normed where the family does; the step goes on through another layer. */
-function narrowed(part: Recurrence, passage: Passage, convolved: RowBuffer) {
+async function narrowed(part: Recurrence, passage: Passage, convolved: RowBuffer) {
   const { operations: op, weights, chunk } = passage;
   const { project: into, expand, states: norms } = part.narrow!;
-  const row = project(passage, [into], convolved, 'narrow');
+  const row = await project(passage, [into], convolved, 'narrow');
   const widths = [expand.inputs, part.states, part.states];
   const parts = widths.map((width, i): { rows: RowBuffer; begin: number } => {
     const begin = widths.slice(0, i).reduce((a, b) => a + b, 0);
@@ -151,7 +149,7 @@ function narrowed(part: Recurrence, passage: Passage, convolved: RowBuffer) {
     return { rows, begin: 0 };
   });
   const [step, b, c] = parts as [(typeof parts)[0], (typeof parts)[0], (typeof parts)[0]];
-  const times = { rows: project(passage, [expand], step.rows, 'times'), begin: 0 };
+  const times = { rows: await project(passage, [expand], step.rows, 'times'), begin: 0 };
   if (b.rows === c.rows) return { bc: b.rows, b: b.begin, c: c.begin, times };
   const both = room(passage, 'b and c', 2 * part.states);
   for (const [i, { rows, begin }] of [b, c].entries()) {

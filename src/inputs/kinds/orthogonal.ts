@@ -1,35 +1,5 @@
 /** Orthogonal matrices from skew-symmetric ones, and rows rotated block by block. */
-import { type AdapterKind, multiply, type PartValues, type RowChange } from './kind';
-
-/** (I − S)(I + S)⁻¹ of a skew-symmetric S [n, n], by Gauss elimination in f64 (PEFT: torch.linalg.solve, left=False). */
-function cayley(skew: Float64Array, n: number): Float64Array {
-  // X (I + S) = I − S; transposed: (I − S) Xᵀ = I + S
-  const left = skew.map((s, i) => (i % (n + 1) === 0 ? 1 : 0) - s);
-  const right = skew.map((s, i) => (i % (n + 1) === 0 ? 1 : 0) + s);
-  for (let pivot = 0; pivot < n; pivot++) {
-    let best = pivot;
-    for (let i = pivot + 1; i < n; i++) {
-      if (Math.abs(left[i * n + pivot]!) > Math.abs(left[best * n + pivot]!)) best = i;
-    }
-    for (const m of [left, right]) {
-      const row = m.slice(pivot * n, (pivot + 1) * n);
-      m.copyWithin(pivot * n, best * n, (best + 1) * n);
-      m.set(row, best * n);
-    }
-    for (let i = 0; i < n; i++) {
-      if (i === pivot) continue;
-      const factor = left[i * n + pivot]! / left[pivot * n + pivot]!;
-      for (let j = 0; j < n; j++) {
-        left[i * n + j]! -= factor * left[pivot * n + j]!;
-        right[i * n + j]! -= factor * right[pivot * n + j]!;
-      }
-    }
-  }
-  return right.map((_, i) => {
-    const [row, column] = [Math.floor(i / n), i % n];
-    return right[column * n + row]! / left[column * (n + 1)]!;
-  });
-}
+import { type AdapterKind, cayley, multiply, type PartValues, type RowChange } from './kind';
 
 /** I + 2S + 2S² + … + 2Sᵗ⁻² + Sᵗ⁻¹: the Cayley transform as a Neumann series, three terms as PEFT has them (as four). */
 function cayleySeries(skew: Float64Array, n: number, terms: number): Float64Array {

@@ -69,14 +69,8 @@ export async function openContributors(
     else if (recipe.baseModel !== undefined && ref === canonicalRef(recipe.baseModel)) continue;
     try {
       const opened = await open(formatModelRef({ model: adapter ?? base }));
-      if (opened.kind === 'adapter') {
-        found.push({ ref, adapter: opened, parameters });
-        if (opened.image && adapter)
-          refuse(
-            `${formatModelRef({ model: adapter })} is a LoRA of an image model, which no base is named for.`,
-            `Name it alone, without ${formatModelRef({ model: base })} in front.`,
-          );
-      } else
+      if (opened.kind === 'adapter') found.push({ ref, adapter: opened, parameters });
+      else
         refuse(
           `${ref} is a whole model, and the output is to be an adapter.`,
           'Take it out, or set combination: merged_svd.',
@@ -118,12 +112,13 @@ export async function openContributors(
 
 /** Only plain factors can be combined. */
 export function checkMergeable(
-  { path, config, origins, replaces, tokenRows, method, updates }: Adapter,
+  { path, config, origins, replaces, tokenRows, method, updates, rows }: Adapter,
   refuse: Refuse,
 ): void {
   const pairs = [...updates.values()];
   const what =
     method?.title ??
+    rows?.values().next().value?.title ??
     (config.type === 'LORA' ? undefined : config.type) ??
     (config.dora ? 'DoRA' : undefined) ??
     (pairs.some(({ bias }) => bias) ? 'lora_bias' : undefined) ??

@@ -21,7 +21,8 @@ import { nameSome, type Problems } from '../../inputs/problems';
 import { derivedTensor, tensorsToRead } from '../../inputs/row-map';
 import { readF32 } from '../../inputs/stored-tensor';
 import type { ReadTensor } from '../../inputs/tensor-view';
-import { inTensorOrder, splitLayer, tensorRole } from '../../models/tensor-role';
+import { imageRole } from '../../models/image-role';
+import { inTensorOrder, splitLayer, type TensorRole, tensorRole } from '../../models/tensor-role';
 import { findFile } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
 import { densityOf } from '../tensor/delta-selectors';
@@ -272,6 +273,7 @@ function planTensors(
       recipe,
       solved,
       loraNaming(contributors[0]!.adapter.image),
+      contributors[0]!.adapter.image !== undefined,
     );
   });
   return inTensorOrder(tensors);
@@ -294,6 +296,7 @@ function moduleTensors(
   { outDtype }: Recipe,
   solved: SolvedFactors | undefined,
   naming: LoraNaming,
+  isImage: boolean,
 ): TensorPlan[] {
   const { a, b, kind } = parts[0]!.update;
   // of a convolution A has the kernel
@@ -347,7 +350,7 @@ function moduleTensors(
       shape,
       elements: elementCount(shape),
       dtype,
-      role: tensorRole(places[side].name, shape),
+      role: isImage ? imageFactor(name, shape, module, side) : tensorRole(places[side].name, shape),
       models: [
         {
           id: parts[0]!.ref,
@@ -360,4 +363,10 @@ function moduleTensors(
       madeOf: parts.map(({ ref }) => ref),
     };
   });
+}
+
+/** The role of a factor of an image model's module. */
+function imageFactor(name: string, shape: readonly number[], module: string, side: 'a' | 'b'): TensorRole {
+  const role = imageRole(name, shape, module);
+  return { ...role, module: `${role.module}.lora_${side.toUpperCase()}` };
 }

@@ -12,6 +12,7 @@ import { findFile, hubCommit } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
 import { AMALGAM_VERSION } from '../version';
 import { type TokenIds, withTokenIds } from '../vocabulary/token-ids';
+import { imageIndices } from './image-output';
 import { takeOthers } from './other-files';
 import type { Plan, TensorPlan } from './plan';
 import { restackedText } from './stacked-layers';
@@ -56,6 +57,12 @@ export function planExtras(
   problems: Problems,
 ): Plan['extras'] {
   const extras: Plan['extras'] = [];
+  if (config.isImage) {
+    if (output.layerOrder === undefined) extras.push(...imageIndices(config, output.tensors));
+    extras.push(...cardOf(recipe, method, opened, 'diffusers', problems));
+    takeOthers(config, vocabulary, extras, problems);
+    return extras;
+  }
   const take = (from: Checkpoint, files: readonly string[]) => {
     const found = files.filter((path) => findFile(from.folder, path) !== undefined);
     for (const path of found) extras.push({ path, content: { folder: from.path, file: path } });
@@ -112,6 +119,7 @@ export function cardOf(
   problems: Problems,
 ): Plan['extras'] {
   const text = formatRecipe(recipe);
+  const checkpoints = [...opened.values()].filter((model) => model.kind === 'checkpoint');
   const refs = recipeModels(recipe);
   const hub = [...opened].filter(([, { folder }]) => hubCommit(folder.origin));
   return [
@@ -120,10 +128,13 @@ export function cardOf(
       path: 'README.md',
       content: {
         text: modelCard({
-          title: library !== 'transformers' ? 'Merged adapter' : 'Merged model',
-          of: [...opened.values()].some(({ kind }) => kind === 'checkpoint')
-            ? 'language models'
-            : 'LoRA adapters',
+          title: checkpoints.length === 0 || library === 'peft' ? 'Merged adapter' : 'Merged model',
+          of:
+            checkpoints.length === 0
+              ? 'LoRA adapters'
+              : checkpoints.some(({ isImage }) => isImage)
+                ? 'image models'
+                : 'language models',
           recipe: text,
           ...(recipe.baseModel === undefined ? {} : { base: recipe.baseModel }),
           models: refs.filter((ref) => ref !== recipe.baseModel),

@@ -86,7 +86,9 @@ export function takeOthers(
   const left: string[] = [];
   for (const { path, byteLength } of from.folder.files) {
     if (written.has(path) || HASHES.has(path) || WEIGHTS.test(path) || OF_THE_MODEL.test(path)) continue;
-    if (path === 'config.json' || path === 'generation_config.json') continue;
+    // those of an image model's parts say what the parts are, and other variants of its weights are no small files
+    if (from.isImage && path.endsWith('.safetensors')) continue;
+    if (!from.isImage && (path === 'config.json' || path === 'generation_config.json')) continue;
     if (from.weightFiles.some((file) => file.path === path)) continue;
     if (byteLength > MOST_BYTES || (OF_THE_VOCABULARY.test(path) && !keepsVocabulary)) left.push(path);
     else extras.push({ path, content: { folder: from.path, file: path } });

@@ -28,7 +28,7 @@ export function planReport(plan: Plan): PlanReport {
       ...(plan.gguf ? [ggufName(plan.recipe.name, plan.gguf.type)] : []),
       ...writtenExtras(plan).map((extra) => extra.path),
       HASHES_FILE,
-      ...(indexedFiles(plan.shards).length > 0 ? [SHARD_INDEX] : []),
+      ...(!plan.places && indexedFiles(plan.shards).length > 0 ? [SHARD_INDEX] : []),
     ],
     layers,
     ...(plan.vocabulary ? { vocabulary: plan.vocabulary } : {}),

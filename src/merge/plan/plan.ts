@@ -45,6 +45,8 @@ export interface Plan {
   tensors: TensorPlan[];
   /** Filled only when the plan has no errors; empty where only GGUF is written. */
   shards: ShardPlan[];
+  /** Of an image model: the file of each tensor and its name there, as the base has them. */
+  places?: ReadonlyMap<string, { file: string; key: string }>;
   /** File of an adapter's weights where it is not PEFT's. */
   adapterFile?: string;
   /** The GGUF file that is written beside the shards, or instead of them. */
@@ -74,5 +76,6 @@ export interface Plan {
 
 /** What a report says of every tensor. */
 export function tensorOutline({ name, role, shape, dtype, elements }: TensorPlan): TensorOutline {
-  return { name, layer: role.layer, module: role.module, shape: [...shape], dtype, elements };
+  const { layer, stack, module } = role;
+  return { name, layer, ...(stack !== undefined && { stack }), module, shape: [...shape], dtype, elements };
 }

@@ -23,7 +23,7 @@ export function plannedOutput(
     if ('text' in content) return textFile(path, content.text);
     return { ...file(content.folder, content.file), path };
   });
-  const indexed = indexedFiles(plan.shards);
+  const indexed = plan.places ? [] : indexedFiles(plan.shards);
   const entries = indexed.flatMap((s) => s.tensors.map((t) => [t.name, s.file] as const));
   const index =
     indexed.length > 0 ? [textFile(SHARD_INDEX, buildShardIndex(entries, plan.bytesToWrite))] : [];

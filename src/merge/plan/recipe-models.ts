@@ -71,9 +71,9 @@ function imageAlone(key: string): PlanProblem {
   return {
     severity: 'error',
     code: 'AdapterAlone',
-    message: `${key} is a LoRA of an image model, which is merged with others into a LoRA.`,
+    message: `${key} is a LoRA of an image model, and is named as if it were a model.`,
     remedy:
-      'Set merge_method: task_arithmetic and, under amalgam, output: adapter (--adapter); no base is named.',
+      'Write the checkpoint in front of it (base+LoRA), or merge it with others into a LoRA: merge_method: task_arithmetic and, under amalgam, output: adapter (--adapter).',
   };
 }
 

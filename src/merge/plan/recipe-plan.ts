@@ -7,6 +7,7 @@ import { embeddingRows, storedEmbeddingRows } from '../../inputs/model-tensors';
 import type { OpenModel } from '../../inputs/opened-model';
 import { collectProblems, type Problems } from '../../inputs/problems';
 import { inputName } from '../../inputs/stored-tensor';
+import { imageRole } from '../../models/image-role';
 import { hasTokenRows, inTensorOrder, tensorRole } from '../../models/tensor-role';
 import { findFile, type ModelFile } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
@@ -16,6 +17,7 @@ import { resolveVocabulary } from '../vocabulary/resolved-vocabulary';
 import { checkRows, checkTokenIds, endsOfText, vocabularyFiles } from '../vocabulary/vocabulary-files';
 import { type OutputShape, planExtras, type VocabularyFiles } from './extras';
 import { extraText, planOutputGguf, writtenExtras } from './gguf-plan';
+import { placesOf } from './image-output';
 import { checkCopied, checkModules } from './other-files';
 import { unfitModels } from './pairing';
 import { checkDensities, checkWholeModel } from './parameter-conflicts';
@@ -110,7 +112,8 @@ export async function makePlan(
   );
   const rows = embeddingRows(reference);
   const scopes = recipeScopes(recipe, slices, models, problems);
-  const context = { recipe, method, unfit, vocabularyAsked: vocabulary.asked, problems };
+  const roleOf = reference.checkpoint.isImage ? imageRole : tensorRole;
+  const context = { recipe, method, unfit, vocabularyAsked: vocabulary.asked, problems, roleOf };
   const tensors = inTensorOrder(scopes.flatMap((scope) => planScope(scope, context)));
   if (tensors.length === 0) refuseNothing(problems);
   checkPatterns(recipe, tensors, models.values(), problems);
@@ -144,7 +147,9 @@ export async function makePlan(
   for (const checkpoint of checkpoints) checkModules(checkpoint, problems);
   const resized =
     rows === undefined || (rows === storedRows && !vocabulary.output) ? {} : { vocabSize: rows };
-  const output = { tied, slices, config: donor.config.checkpoint, files: ended, rows, ...resized };
+  // an image model has no config, and the tensors are called as in the model they are counted from
+  const config = reference.checkpoint.isImage ? reference.checkpoint : donor.config.checkpoint;
+  const output = { tied, slices, config, files: ended, rows, ...resized };
   return finishPlan(draft, method, opened, output, problems, cached);
 }
 
@@ -211,9 +216,21 @@ async function finishPlan(
       return sha256 === undefined ? [] : [[inputName(folder, file), sha256] as const];
     }),
   );
-  const shards = finishShards({ recipe, tensors, inputs, ...(gguf ? { gguf } : {}) }, hashes);
+  const places = output.config.isImage ? { places: placesOf(output.config) } : {};
+  const renamed = tensors.filter(({ name }) => places.places?.has(name) === false).map(({ name }) => name);
+  if (renamed.length > 0) {
+    problems.error(
+      'LayersOfImages',
+      `${output.config.path} is an image model, whose layers cannot be put in another order.`,
+      'List the models under models, not in slices.',
+      renamed,
+    );
+    return { ...draft, problems: problems.list() };
+  }
+  const shards = finishShards({ recipe, tensors, inputs, ...(gguf ? { gguf } : {}), ...places }, hashes);
   return {
     ...draft,
+    ...places,
     problems: problems.list(),
     shards,
     ...(gguf ? { gguf } : {}),

@@ -41,15 +41,42 @@ export function planShards(
   const ofBody = groups.filter(({ folder }) => folder === '').length;
   return groups.map(({ folder, tensors: group }, index) => {
     const sorted = keepsOrder ? group : sortForFile(group);
-    const named = sorted.map((tensor) => ({ ...tensor, name: nameInFile(tensor.name) }));
-    const header = buildSafetensorsHeader(named, metadata);
-    return {
-      file: folder === '' ? shardName(index, ofBody) : `${folder}model.safetensors`,
-      tensors: sorted,
-      header,
-      byteLength: sorted.reduce((sum, tensor) => sum + tensor.byteLength, header.byteLength),
-    };
+    const file = folder === '' ? shardName(index, ofBody) : `${folder}model.safetensors`;
+    return shardOf(file, sorted, metadata, nameInFile);
   });
+}
+
+/** @param keyOf the name of a tensor in the file */
+function shardOf(
+  file: string,
+  tensors: ShardPlan['tensors'],
+  metadata: Readonly<Record<string, string>>,
+  keyOf = (name: string) => name,
+): ShardPlan {
+  const header = buildSafetensorsHeader(
+    tensors.map((tensor) => ({ ...tensor, name: keyOf(tensor.name) })),
+    metadata,
+  );
+  const byteLength = tensors.reduce((sum, tensor) => sum + tensor.byteLength, header.byteLength);
+  return { file, tensors, header, byteLength };
+}
+
+/** One shard a file of the base. */
+function shardsAsStored(
+  tensors: Plan['tensors'],
+  places: NonNullable<Plan['places']>,
+  metadata: Readonly<Record<string, string>>,
+): ShardPlan[] {
+  const files = new Map<string, ShardPlan['tensors']>();
+  for (const { name, dtype, shape } of tensors) {
+    const { file } = places.get(name)!;
+    const own = files.get(file) ?? [];
+    own.push({ name, dtype, shape, byteLength: tensorBytes(dtype, shape)! });
+    files.set(file, own);
+  }
+  return [...files].map(([file, own]) =>
+    shardOf(file, sortForFile(own), metadata, (name) => places.get(name)!.key),
+  );
 }
 
 /** `model.safetensors` alone, `model-00002-of-00007.safetensors` among several, as transformers names them. */
@@ -68,7 +95,7 @@ function shardName(index: number, count: number): string {
  * @param hashes {@link inputName} → lower-case hex sha256, of the inputs whose hash is known
  */
 export function finishShards(
-  plan: Pick<Plan, 'recipe' | 'tensors' | 'inputs' | 'gguf' | 'adapterFile'>,
+  plan: Pick<Plan, 'recipe' | 'tensors' | 'inputs' | 'gguf' | 'adapterFile' | 'places'>,
   hashes: ReadonlyMap<string, string>,
 ): ShardPlan[] {
   // what is written beside them changes no byte of the shards
@@ -87,7 +114,8 @@ export function finishShards(
       file: plan.adapterFile ?? ADAPTER_WEIGHTS,
     }));
   }
-  const { tensors, gguf: beside } = plan;
+  const { tensors, gguf: beside, places } = plan;
+  if (places) return shardsAsStored(tensors, places, metadata);
   const shardBytes = amalgam.shardBytes ?? DEFAULT_SHARD_BYTES;
   if (!beside?.isStacked) return planShards(tensors, metadata, shardBytes);
   const place = new Map([...beside.tensors.keys()].map((name, at) => [name, at]));

@@ -28,6 +28,8 @@ interface TensorContext {
   /** The plan asks for a vocabulary already: embeddings and heads of other sizes need not be named again. */
   vocabularyAsked: boolean;
   problems: Problems;
+  /** Role of an output tensor. */
+  roleOf: typeof tensorRole;
 }
 
 const OUTPUT_DTYPES = { float32: 'F32', float16: 'F16', bfloat16: 'BF16' } as const;
@@ -163,7 +165,7 @@ function planTensor(
       shape: reference.shape,
       elements: elementCount(reference.shape),
       dtype,
-      role: tensorRole(name, reference.shape),
+      role: context.roleOf(name, reference.shape),
       ...(base ? { base } : {}),
       models,
       parameters,
@@ -179,7 +181,7 @@ function keepBase(name: string, local: string, scope: Scope, context: TensorCont
   const base = scope.base ?? scope.sources.find(({ model }) => model.ref === wanted);
   const tensor = base?.tensors.get(local);
   if (base && tensor && !(isPlain(tensor.view) && isStored(tensor.view.origin))) {
-    const plan = adaptedBase(name, tensor, base);
+    const plan = adaptedBase(name, tensor, base, context);
     // of eight or four bits no bytes can stay
     const dtype = isStored(tensor.view.origin) ? plan.dtype : outputDtype(recipe.outDtype, plan.dtype);
     return [{ ...plan, dtype, leftOut: true }];
@@ -220,7 +222,7 @@ function baseAlone(name: string, tensor: ModelTensor, base: Participant, context
     isStored(view.origin) &&
     (view.origin.dtype === dtype || !isWeightDtype(view.origin.dtype))
     ? copyPlan(name, tensor, view.origin, [], {}, context, { ...view, onBase: true })
-    : { ...adaptedBase(name, tensor, base), dtype };
+    : { ...adaptedBase(name, tensor, base, context), dtype };
 }
 
 function isCastable(origin: TensorRef, { base, sources }: Scope): boolean {
@@ -230,7 +232,12 @@ function isCastable(origin: TensorRef, { base, sources }: Scope): boolean {
 }
 
 /** A tensor of a base with an adapter, or of weights in eight or four bits, as it is. */
-function adaptedBase(name: string, tensor: ModelTensor, { model }: Participant): TensorPlan {
+function adaptedBase(
+  name: string,
+  tensor: ModelTensor,
+  { model }: Participant,
+  { roleOf }: TensorContext,
+): TensorPlan {
   const { shape, dtype } = tensor;
   const source = { id: model.ref, parameters: { scale: 1 } };
   return {
@@ -238,7 +245,7 @@ function adaptedBase(name: string, tensor: ModelTensor, { model }: Participant):
     shape,
     elements: elementCount(shape),
     dtype,
-    role: tensorRole(name, shape),
+    role: roleOf(name, shape),
     models: [{ ...source, view: { ...tensor.view, onBase: false } }],
     parameters: {},
     method: 'passthrough',
@@ -251,7 +258,7 @@ function copyPlan(
   copy: TensorRef,
   models: TensorPlan['models'],
   parameters: ResolvedParameters,
-  { method }: TensorContext,
+  { method, roleOf }: TensorContext,
   base?: TensorView,
 ): TensorPlan {
   return {
@@ -259,7 +266,7 @@ function copyPlan(
     shape,
     elements: elementCount(shape),
     dtype: copy.dtype,
-    role: tensorRole(name, shape),
+    role: roleOf(name, shape),
     copy,
     ...(base ? { base } : {}),
     models,

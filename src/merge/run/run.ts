@@ -54,6 +54,8 @@ export interface RunOptions<Written> extends Omit<MergeThreadOptions, 'write' | 
   /** Output of an interrupted run of this plan: whole shards, and the tensors already written, from the first on. */
   done?: { shards: readonly Written[]; tensors: readonly TensorReport[] };
   onTensor?(report: TensorReport): void;
+  /** What whole models were measured to be where that is known, and what takes it where it is measured now. */
+  measured?: { known: WholeModel | undefined; keep(measured: WholeModel): Promise<unknown> };
   /** Progress of the passes over whole models that some semantics need before the first tensor is merged. */
   measuring?: MeasuringProgress;
 }
@@ -112,7 +114,12 @@ export async function runPlan<Written>(
   try {
     const whole = written.reduce((sum, _, i) => sum + shards[i]!.tensors.length, 0);
     const isDone = reports.length === shards.reduce((sum, { tensors }) => sum + tensors.length, 0);
-    const wholeModel = isDone ? undefined : await threads.run((thread) => thread.measure(options.measuring));
+    const { measured } = options;
+    let wholeModel = measured?.known;
+    if (!wholeModel && (measured || !isDone)) {
+      wholeModel = await threads.run((thread) => thread.measure(options.measuring));
+      if (wholeModel) await measured?.keep(wholeModel);
+    }
     const beside = encoding?.beside;
     if (beside) sinks.set(beside.plan.file, await beside.open());
     const rest = shards.slice(written.length).map((shard, i) => {

@@ -11,7 +11,7 @@ import { innerProducts } from '../../backend/kernels/products';
 import { rowScale } from '../../backend/kernels/rows';
 import { lowRank, subtract } from '../../backend/kernels/sums';
 import { weightBytes } from '../../formats/dtype';
-import { columns, loadFactorValues, type ReadTensor, readF32, weightDtype } from '../../inputs/stored-tensor';
+import { loadFactorValues, type ReadTensor, readF32, weightDtype } from '../../inputs/stored-tensor';
 import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import type { TensorPlan } from '../plan/plan';
 import { DEFAULT_KEPT_BYTES } from './device-budget';
@@ -290,7 +290,9 @@ async function scaleRows(
 
 /** Rows must stay whole where a model has DoRA, which scales them by their norms. */
 export function doraUnit(plan: TensorPlan): number {
-  return viewsOf(plan).some((view) => view?.lowRank?.magnitude !== undefined) ? columns(plan) : 1;
+  const isScaled = viewsOf(plan).some((view) => view?.lowRank?.magnitude !== undefined);
+  // of a convolution an output is more than the last dimension
+  return isScaled ? plan.elements / plan.shape[0]! : 1;
 }
 
 function padToWord(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {

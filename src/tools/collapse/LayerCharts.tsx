@@ -52,8 +52,8 @@ export function LayerMap({ settings, problem, measured, layers }: LayerMapProps)
           <ol className="layer-map" aria-label="Layers">
             {measured.influence.map((influence, layer) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: a layer is its index.
-              <li key={layer} className="layer-row" data-goes={gone.has(layer) || undefined}>
-                <span className="layer-number">
+              <li key={layer} className="layer-row small" data-goes={gone.has(layer) || undefined}>
+                <span className="numeric quiet">
                   <span className="visually-hidden">layer </span>
                   {layer}
                 </span>
@@ -67,7 +67,7 @@ export function LayerMap({ settings, problem, measured, layers }: LayerMapProps)
                   <span className="visually-hidden"> block influence </span>
                   {formatReal(influence)}
                 </span>
-                <span className="layer-fate">{gone.has(layer) ? 'goes' : ''}</span>
+                <span className="strong">{gone.has(layer) ? 'goes' : ''}</span>
               </li>
             ))}
           </ol>

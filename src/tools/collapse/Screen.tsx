@@ -6,19 +6,17 @@ import { optionsProblem } from '../../reports/option';
 import { QUICK_CHARACTERS, scoredText } from '../../reports/text-parts';
 import { TextChoice } from '../../ui/measure/TextChoice';
 import { Button } from '../../ui/parts/Button';
-import { type Cost, Costs } from '../../ui/parts/Costs';
-import { ToolEnd } from '../../ui/parts/ErrorCard';
-import { Problem } from '../../ui/parts/Message';
+import { Problem, ToolEnd } from '../../ui/parts/Message';
 import { OneModel } from '../../ui/parts/ModelSelect';
 import { OptionsForm } from '../../ui/parts/OptionsForm';
 import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
-import { Section, Sentences } from '../../ui/parts/Section';
+import { type Cost, Costs, Section, Sentences } from '../../ui/parts/Section';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
 import { whyNoTool } from '../../ui/state/job';
 import type { SavedOutput } from '../../ui/state/job-state';
 import { openSampleTexts } from '../../ui/state/measure-texts';
-import { checkpointOf, choiceName, chosenModel, fileNameOf } from '../../ui/state/model-choices';
 import { openOutput } from '../../ui/state/models';
+import { checkpointOf, choiceName, chosenModel, fileNameOf } from '../../ui/state/roles';
 import { notify } from '../../ui/state/studio';
 import type { StudioState } from '../../ui/state/studio-state';
 import { beginTool, chooseToolModels, editTool, whyNotSaved } from '../../ui/state/tool-jobs';
@@ -45,15 +43,15 @@ export function Screen() {
         Whole layers are dropped, or folded into the layer before them. Nothing is trained; the loss of
         quality is measured on a text of yours.
       </OneModel>
-      <Section title="1 · Measure the layers" className="collapse-step">
+      <Section title="1 · Measure the layers">
         <TextChoice />
         <Measuring />
         <ToolBar kinds={['measureLayers']} />
       </Section>
-      <Section title="2 · Choose which to remove" className="collapse-step">
+      <Section title="2 · Choose which to remove">
         <Choosing />
       </Section>
-      <Section title="3 · Write what is left" className="collapse-step">
+      <Section title="3 · Write what is left">
         <Writing />
         <ToolBar kinds={['collapse']} />
         <Outcome />
@@ -89,7 +87,7 @@ function Measuring() {
         <Button variant={job?.report ? 'plain' : 'primary'} why={why} onClick={measure}>
           Measure layers
         </Button>
-        <p className="small quiet tool-words">
+        <p className="small quiet whole">
           {quick
             ? `The first ${formatCounted(QUICK_CHARACTERS, 'character')} of each text are run through all layers. `
             : 'Full texts are run through all layers. '}
@@ -226,9 +224,9 @@ function CollapseCosts({ report }: { report: CollapseReport }) {
 function Steps({ steps }: { steps: readonly CollapseStep[] }) {
   if (steps.length === 0) return null;
   return (
-    <details className="tool-more" open={steps.length <= 12}>
+    <details open={steps.length <= 12}>
       <summary className="small quiet">What was tried: {steps.length}</summary>
-      <table className="plain-table collapse-steps">
+      <table className="plain-table">
         <thead>
           <tr>
             <th scope="col">layer</th>

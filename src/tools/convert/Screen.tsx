@@ -1,15 +1,14 @@
 import '../../ui/styles/tools.css';
 import { optionsProblem } from '../../reports/option';
 import { Button } from '../../ui/parts/Button';
-import { ToolEnd } from '../../ui/parts/ErrorCard';
-import { Problem } from '../../ui/parts/Message';
+import { Problem, ToolEnd } from '../../ui/parts/Message';
 import { OneModel } from '../../ui/parts/ModelSelect';
 import { OptionsForm } from '../../ui/parts/OptionsForm';
 import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
 import { Section, Sentences } from '../../ui/parts/Section';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
 import { whyNoTool } from '../../ui/state/job';
-import { choiceName, chosenModel, fileNameOf } from '../../ui/state/model-choices';
+import { choiceName, chosenModel, fileNameOf } from '../../ui/state/roles';
 import { beginTool, chooseToolModels, editTool, whyNotSaved } from '../../ui/state/tool-jobs';
 import { useStudio, useStudioState } from '../../ui/studio-context';
 import { convertOptions } from './options';

@@ -6,11 +6,11 @@ import {
   formatReal,
   formatShape,
 } from '../../formats/quantity';
-import { BarStrip, SpectrumPlot } from '../../ui/charts/SpectrumPlot';
+import { BarStrip, SpectrumPlot } from '../../ui/charts/LinePlot';
 import { Panel } from '../../ui/inspector/Inspector';
 import { Fact, Section } from '../../ui/parts/Section';
 import type { ToolJob } from '../../ui/state/job-state';
-import { choiceName } from '../../ui/state/model-choices';
+import { choiceName } from '../../ui/state/roles';
 import { useStudioState } from '../../ui/studio-context';
 import { differenceMetric } from './Metrics';
 import type { TensorDifference } from './report';

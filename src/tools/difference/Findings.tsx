@@ -19,7 +19,7 @@ export function Findings({ report }: { report: CompareReport }) {
       <Section title="In words">
         <Sentences words={report.words} />
       </Section>
-      <div className="findings-grid">
+      <div className="columns">
         <Section title="Config">
           <Words words={config.words} />
           {config.differences.length > 0 ? <ConfigTable differences={config.differences} /> : null}

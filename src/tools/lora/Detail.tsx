@@ -1,6 +1,6 @@
 import { formatCount, formatReal, formatShape } from '../../formats/quantity';
 import { type ExtractedModule, type MeasuredModule, moduleRank } from '../../reports/lora';
-import { SpectrumPlot } from '../../ui/charts/SpectrumPlot';
+import { SpectrumPlot } from '../../ui/charts/LinePlot';
 import { Panel } from '../../ui/inspector/Inspector';
 import { Fact, Section } from '../../ui/parts/Section';
 import { useStudioState } from '../../ui/studio-context';

@@ -9,15 +9,14 @@ import {
   SHARES,
   shareWords,
 } from '../../reports/lora';
-import { BarStrip } from '../../ui/charts/SpectrumPlot';
+import { BarStrip } from '../../ui/charts/LinePlot';
 import { Button } from '../../ui/parts/Button';
-import { Costs } from '../../ui/parts/Costs';
-import { ToolEnd } from '../../ui/parts/ErrorCard';
-import { Section, Sentences } from '../../ui/parts/Section';
+import { ToolEnd } from '../../ui/parts/Message';
+import { Costs, Section, Sentences } from '../../ui/parts/Section';
 import { ToolHead } from '../../ui/parts/ToolBar';
 import { nameColumn, numberColumn, type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
 import type { ToolJob } from '../../ui/state/job-state';
-import { choiceName } from '../../ui/state/model-choices';
+import { choiceName } from '../../ui/state/roles';
 import { toggleSelected } from '../../ui/state/studio';
 import { useStudio, useStudioState } from '../../ui/studio-context';
 

@@ -10,33 +10,26 @@ import {
 import type { ExtractedModule } from '../../reports/lora';
 import { optionsProblem } from '../../reports/option';
 import { Button } from '../../ui/parts/Button';
-import { type Cost, Costs } from '../../ui/parts/Costs';
 import { CutNotes } from '../../ui/parts/CutReport';
-import { ToolEnd } from '../../ui/parts/ErrorCard';
-import { Problem } from '../../ui/parts/Message';
+import { choices, Segmented, Select } from '../../ui/parts/fields';
+import { Problem, ToolEnd } from '../../ui/parts/Message';
 import { OpenModels, PairPicker, usePair } from '../../ui/parts/ModelSelect';
 import { OptionsForm } from '../../ui/parts/OptionsForm';
 import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
-import { Section } from '../../ui/parts/Section';
-import { Segmented } from '../../ui/parts/Segmented';
-import { Select } from '../../ui/parts/Select';
+import { type Cost, Costs, Section } from '../../ui/parts/Section';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
 import { nameColumn, numberColumn, type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
 import { whyNoTool } from '../../ui/state/job';
 import type { ToolJob } from '../../ui/state/job-state';
-import { choiceName, fileNameOf, loraChoices, pairProblem } from '../../ui/state/model-choices';
+import { choiceName, fileNameOf, loraChoices, pairProblem } from '../../ui/state/roles';
 import { editRecipe, setView, toggleSelected } from '../../ui/state/studio';
 import { beginTool, chooseToolModels, editTool, whyNotSaved } from '../../ui/state/tool-jobs';
-import { useStudio, useStudioState } from '../../ui/studio-context';
+import { useParts, useStudio, useStudioState } from '../../ui/studio-context';
 import { Measured } from './Measured';
 import { loraOptions, rankOf } from './options';
 import type { ExtractLoraReport } from './report';
 
-const SUBJECTS = [
-  { value: 'one', label: 'One LoRA' },
-  { value: 'several', label: 'Several LoRAs' },
-  { value: 'two', label: 'Two models' },
-] as const;
+const SUBJECTS = choices({ one: 'One LoRA', several: 'Several LoRAs', two: 'Two models' });
 
 /** One LoRA looked at and written in another shape, several made one, or the difference of two models as a LoRA. */
 export function Screen() {
@@ -115,8 +108,7 @@ function Several() {
 function OneLora() {
   const studio = useStudio();
   const values = useValues();
-  const models = useStudioState((s) => s.models);
-  const recipe = useStudioState((s) => s.recipe);
+  const { models, recipe } = useParts('models', 'recipe');
   const chosen = useStudioState((s) => s.tools.models.lora);
   const busy = useStudioState(whyNoTool);
   const unsaved = useStudioState(whyNotSaved);
@@ -154,7 +146,7 @@ function OneLora() {
         <Button variant="primary" why={busy ?? none} onClick={measure}>
           Inspect
         </Button>
-        <p className="small quiet tool-words">
+        <p className="small quiet whole">
           Ranks, norms and what each rank keeps, from the factors: the base is not read.
         </p>
       </div>
@@ -215,9 +207,7 @@ function TwoModels() {
         <Button why={why} onClick={measure}>
           Measure ranks
         </Button>
-        <p className="small quiet tool-words">
-          How much of the difference each rank keeps, before one is chosen.
-        </p>
+        <p className="small quiet whole">How much of the difference each rank keeps, before one is chosen.</p>
       </div>
       <div className="stack loose">
         <OptionsForm
@@ -258,10 +248,7 @@ function More({ names, words }: { names: readonly (keyof typeof loraOptions)[]; 
 
 const filesOf = ({ files }: ExtractLoraReport) => files.map(({ file, ...rest }) => ({ name: file, ...rest }));
 
-const RESIZE = [
-  { value: 'keep', label: 'Ranks as they are' },
-  { value: 'change', label: 'Other ranks' },
-] as const;
+const RESIZE = choices({ keep: 'Ranks as they are', change: 'Other ranks' });
 const RANKS = ['rank', 'energy', 'cutoff', 'budget', 'maxRank'] as const;
 const SHAPE = ['scale', 'format', 'dtype'] as const;
 const MORE = ['include', 'exclude', 'embeddings', 'vectors', 'dtype', 'seed'] as const;

@@ -1,17 +1,13 @@
 import { Tabs } from 'radix-ui';
 import { useEffect, useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
-import { FolderButton } from '../local/FolderButton';
-import { openSavedFolder, savedFolders } from '../local/folder-handles';
-import type { PickedFiles } from '../local/local-files';
-import { remember, remembered } from '../local/remembered-choices';
-import { Button } from '../parts/Button';
+import { openSavedFolder, savedFolders } from '../local/database';
+import { type PickedFiles, remember, remembered } from '../local/local-files';
+import { Button, FileButton, FolderButton } from '../parts/Button';
 import { DialogFrame } from '../parts/DialogFrame';
-import { ErrorCard } from '../parts/ErrorCard';
-import { FileButton } from '../parts/FileButton';
-import { Message } from '../parts/Message';
+import { useAttempt } from '../parts/hooks';
+import { ErrorCard, Message } from '../parts/Message';
 import { TabLabel, TabList } from '../parts/TabList';
-import { useAttempt } from '../parts/use-attempt';
 import { shortName } from '../state/built-recipe';
 import { addModels, openLocal, takeModel, whyNotAdd } from '../state/models';
 import { isUntouched } from '../state/roles';
@@ -71,7 +67,7 @@ export function AddModelDialog({ target }: { target: AddTarget }) {
       }
       onClose={close}
     >
-      <Tabs.Root className="dialog-tabs" value={tab} onValueChange={choose}>
+      <Tabs.Root className="grid head-rows dialog-tabs" value={tab} onValueChange={choose}>
         <TabList label="Where models come from" chosen={tab}>
           {SOURCES.map(([value, title]) => (
             <Tabs.Trigger key={value} className="tab" value={value}>

@@ -3,7 +3,7 @@ import { AmalgamError } from '../../errors';
 import { DEFAULT_HUB_URL } from '../../formats/hub-id';
 import { openBroadcast } from '../../platform';
 import type { SignInAnswer } from '../../reports/push';
-import { remember } from '../local/remembered-choices';
+import { remember } from '../local/local-files';
 import { Button } from '../parts/Button';
 import { SIGN_IN_CHANNEL, type SignInMessage } from '../sign-in-window';
 import { retryRefused } from '../state/named-models';
@@ -31,7 +31,7 @@ export function HubSettings({ toPush = false }: { toPush?: boolean }) {
   const address = validUrl(url);
   const clientId = hubClientId();
   return (
-    <details className="hub-settings">
+    <details className="panel hub-settings">
       <summary>
         Access token and hub
         <span className="small quiet">

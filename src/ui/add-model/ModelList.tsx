@@ -4,9 +4,8 @@ import type { HubId } from '../../formats/hub-id';
 import { formatCounted, formatParameters } from '../../formats/quantity';
 import { parseModelRef } from '../../formats/recipe';
 import type { HubHit, HubQuery, ModelInfo } from '../../reports/models';
-import { Button } from '../parts/Button';
-import { LockIcon } from '../parts/icons';
-import { ModelMeta } from '../parts/ModelMeta';
+import { Button, LockIcon } from '../parts/Button';
+import { ModelMeta } from '../parts/Section';
 import { takeModel, whyNotAdd } from '../state/models';
 import { lineage } from '../state/roles';
 import type { StudioWorker } from '../state/studio';
@@ -36,7 +35,7 @@ export function ModelRow({
 }) {
   return (
     <li className="model row">
-      <div className="grow">
+      <div className="grid grow">
         {typeof name === 'string' ? (
           <strong className="truncate" title={name}>
             {name}
@@ -44,7 +43,7 @@ export function ModelRow({
         ) : (
           name
         )}
-        {typeof about === 'string' ? <span className="row wrap small quiet model-meta">{about}</span> : about}
+        {typeof about === 'string' ? <span className="row wrap small quiet close">{about}</span> : about}
       </div>
       {children}
     </li>
@@ -56,7 +55,7 @@ export function ModelGroup({ title, children }: { title: string; children: React
   return (
     <section className="stack loose hits">
       <h3 className="small quiet">{title}</h3>
-      <ul className="models panel" aria-label={title}>
+      <ul className="models ruled panel" aria-label={title}>
         {children}
       </ul>
     </section>
@@ -72,7 +71,7 @@ export function HitList({ search, pasted, text, target, busy, onOpen }: HitListP
   return (
     <div className="stack loose hits" aria-busy={search.status === 'searching'}>
       {pasted && !known ? (
-        <ul className="models panel" aria-label="Pasted">
+        <ul className="models ruled panel" aria-label="Pasted">
           <ModelRow name={pasted.id} about={pasted.revision ? `revision ${pasted.revision}` : 'as pasted'}>
             {take(pasted.id, pasted.revision)}
           </ModelRow>
@@ -119,7 +118,7 @@ function HitName({ hit }: { hit: HubHit }) {
 
 function HitMeta({ hit }: { hit: HubHit }) {
   return (
-    <span className="row wrap small quiet model-meta">
+    <span className="row wrap small quiet close">
       {hit.parameters === undefined ? null : <span>{formatParameters(hit.parameters)} parameters</span>}
       <span>{formatCounted(hit.downloads, 'download')}</span>
       <span>{formatCounted(hit.likes, 'like')}</span>
@@ -187,7 +186,7 @@ export function ModelList({ label, models, target, onDone }: ModelListProps) {
   const recipe = useStudioState((s) => s.recipe);
   const base = useStudioState((s) => s.models.find((m) => m.ref === s.recipe.base));
   return (
-    <ul className="models panel" aria-label={label}>
+    <ul className="models ruled panel" aria-label={label}>
       {models.map((model) => {
         const why = whyNotAdd(recipe, model, target);
         const verb =

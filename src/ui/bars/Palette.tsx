@@ -46,7 +46,7 @@ export function Palette({ onClose }: { onClose(): void }) {
   };
   return (
     <DialogFrame title="Actions and keys" about="Type what you want to do." foot={null} onClose={onClose}>
-      <div className="palette">
+      <div className="grid head-rows tight scroll palette">
         <input
           className="field"
           type="text"
@@ -72,7 +72,7 @@ export function Palette({ onClose }: { onClose(): void }) {
             event.preventDefault();
           }}
         />
-        <div ref={list} id={listId} role="listbox" aria-label="Actions" className="palette-list">
+        <div ref={list} id={listId} role="listbox" aria-label="Actions" className="scroll palette-list">
           {found.map((action, i) => {
             const why = action.whyNot?.(state) ?? null;
             return (
@@ -82,6 +82,7 @@ export function Palette({ onClose }: { onClose(): void }) {
                 key={action.name}
                 id={`${listId}-${i}`}
                 role="option"
+                className="row spread loose"
                 aria-selected={i === at}
                 aria-disabled={why !== null}
                 onClick={() => choose(action)}
@@ -97,7 +98,7 @@ export function Palette({ onClose }: { onClose(): void }) {
         {found.length === 0 ? <p className="small quiet">Nothing is called so.</p> : null}
         <details className="small">
           <summary>Keys in charts, lists and fields</summary>
-          <dl className="keys">
+          <dl className="grid keys">
             {KEYS.map(([keys, what]) => (
               <div key={keys}>
                 <dt>

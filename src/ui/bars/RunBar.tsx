@@ -9,15 +9,13 @@ import {
   formatWeightFiles,
 } from '../../formats/quantity';
 import type { InterruptedRun } from '../../reports/merge';
-import { ActionButton } from '../parts/ActionButton';
-import { Button, LinkButton } from '../parts/Button';
+import { ActionButton, Button, LinkButton } from '../parts/Button';
 import { Progress } from '../parts/ToolBar';
 import { ACTIONS, keysText } from '../state/actions';
-import { resumeRun } from '../state/interrupted-merges';
 import { mergeGate } from '../state/merge-gate';
 import { resumable } from '../state/past-runs';
 import { isRecipeOf } from '../state/recipe-identity';
-import { startMerge } from '../state/run';
+import { resumeRun, startMerge } from '../state/run';
 import { currentRun, type RunState, runShare, runWords, spokenWords } from '../state/runs';
 import { setView, showTab } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
@@ -43,7 +41,7 @@ export function RunBar() {
         <ActionButton
           of={ACTIONS.merge}
           variant="primary"
-          className="merge-button"
+          className="merge-button grow"
           tip={`${keysText(ACTIONS.merge)} from anywhere`}
           aria-keyshortcuts="Control+Enter Meta+Enter"
         >
@@ -100,8 +98,8 @@ function Merged({ run, onDone }: { run: RunState; onDone(): void }) {
     next();
   };
   return (
-    <p className="run-line" role="status">
-      <span className="run-item truncate">
+    <p className="row small run-line" role="status">
+      <span className="ink truncate">
         This recipe is merged already, as <span className="mono">{run.destination.name}</span>.
       </span>
       <LinkButton onClick={act(() => showTab(studio, 'files'))}>Show its files</LinkButton>
@@ -117,16 +115,16 @@ function stopping(run: RunState): string {
 function Working({ run }: { run: RunState }) {
   const p = run.progress;
   const canceling = useStudioState((s) => s.job?.canceling);
-  if (canceling || !p) return <p className="run-line">{canceling ? stopping(run) : 'Starting…'}</p>;
+  if (canceling || !p) return <p className="row small run-line">{canceling ? stopping(run) : 'Starting…'}</p>;
   const { step, counted } = p;
   return (
     <>
-      <p className="run-line">
+      <p className="row small run-line">
         <span className="run-words">{runWords(p)}</span>
         {counted || p.bytesPerSecond === 0 ? null : <span>{formatRate(p.bytesPerSecond)}</span>}
         <DetailsLink />
       </p>
-      <p className="run-line quiet">
+      <p className="row small quiet run-line">
         <span className="truncate">
           {step ? `${step.name} (${step.at + 1} of ${step.of}) · ` : ''}
           {counted
@@ -146,8 +144,10 @@ function Resting() {
   const line = useStudioState(useShallow(restingLine));
   return (
     <>
-      <p className="run-line wrap" data-tone={line.tone}>
-        <span className="run-item">{line.text}</span>
+      <p className="row wrap small run-line">
+        <span className="ink toned" data-tone={line.tone === 'plain' ? undefined : line.tone}>
+          {line.text}
+        </span>
         {line.tab ? (
           <LinkButton onClick={() => line.tab && showTab(studio, line.tab)}>Show {line.tab}</LinkButton>
         ) : null}

@@ -1,9 +1,8 @@
 import { useState } from 'react';
 import { formatBytes } from '../../formats/quantity';
 import type { CacheInfo } from '../../reports/worker';
-import { Button, LinkButton } from '../parts/Button';
-import { TrashIcon } from '../parts/icons';
-import { ZipButton } from '../parts/ZipButton';
+import { Button, LinkButton, TrashIcon } from '../parts/Button';
+import { ZipButton } from '../parts/SavedFiles';
 import { currentRun, interruptedRuns } from '../state/runs';
 import {
   deleteStored,
@@ -55,9 +54,9 @@ function Group({ group, why, onRemove }: GroupProps) {
       files.map(async (path) => ({ name: path, file: await studio.worker.outputFile(name, path) })),
     );
   return (
-    <section className="section" aria-label={title}>
-      <div className="section-head">
-        <h2>
+    <section className="stack section" aria-label={title}>
+      <div className="row spread section-head">
+        <h2 className="label">
           {title} <span className="quiet numeric">{formatBytes(bytes)}</span>
         </h2>
         {items.length > 1 && why === null ? (
@@ -73,11 +72,11 @@ function Group({ group, why, onRemove }: GroupProps) {
         ) : null}
       </div>
       <p className="small quiet">{meaning}</p>
-      <ul className="files panel">
+      <ul className="files ruled panel">
         {items.map((item) => (
           <li key={item.id}>
-            <span className="file-name">
-              <span className="mono truncate" title={item.name}>
+            <span className="grid grow">
+              <span className="mono small truncate" title={item.name}>
                 {item.name}
               </span>
               {item.detail ? <span className="small faint">{item.detail}</span> : null}
@@ -85,14 +84,12 @@ function Group({ group, why, onRemove }: GroupProps) {
             <span className="numeric">{item.bytes === null ? '' : formatBytes(item.bytes)}</span>
             {item.files ? <ZipButton name={item.name} files={() => filesOf(item)} why={null} small /> : null}
             <Button
-              iconOnly
+              icon={TrashIcon}
               tip="Delete"
               aria-label={`Delete ${item.name}`}
               why={why}
               onClick={() => onRemove([item])}
-            >
-              <TrashIcon />
-            </Button>
+            />
           </li>
         ))}
       </ul>

@@ -1,14 +1,20 @@
 import { type ComponentProps, lazy, Suspense, useCallback, useEffect, useRef, useState } from 'react';
 import { formatBytes } from '../../formats/quantity';
 import type { WorkerInfo } from '../../reports/worker';
-import { ActionButton } from '../parts/ActionButton';
-import { DiskIcon, Mark, MoonIcon, RedoIcon, SunIcon, SystemThemeIcon, UndoIcon } from '../parts/icons';
-import { Message } from '../parts/Message';
-import { PartBoundary } from '../parts/PartBoundary';
+import {
+  ActionButton,
+  DiskIcon,
+  Mark,
+  MoonIcon,
+  RedoIcon,
+  SunIcon,
+  SystemThemeIcon,
+  UndoIcon,
+} from '../parts/Button';
+import { Segmented, Select } from '../parts/fields';
+import { Message, PartBoundary } from '../parts/Message';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import { Fact } from '../parts/Section';
-import { Segmented } from '../parts/Segmented';
-import { Select } from '../parts/Select';
 import { TabLabel } from '../parts/TabList';
 import { ACTIONS, keysText } from '../state/actions';
 import { engineSummary } from '../state/job';
@@ -33,12 +39,8 @@ export function TopBar() {
       <span className="spacer" />
       {inMerge ? (
         <span className="row">
-          <IconButton of={ACTIONS.undo} variant="quiet">
-            <UndoIcon />
-          </IconButton>
-          <IconButton of={ACTIONS.redo} variant="quiet">
-            <RedoIcon />
-          </IconButton>
+          <IconButton icon={UndoIcon} of={ACTIONS.undo} variant="quiet" />
+          <IconButton icon={RedoIcon} of={ACTIONS.redo} variant="quiet" />
         </span>
       ) : null}
       <EngineBadge />
@@ -131,11 +133,7 @@ const THEMES: Readonly<Record<Theme, [says: string, Icon: () => React.JSX.Elemen
 
 function ThemeButton() {
   const [says, Icon] = THEMES[useStudioState((s) => s.view.theme)];
-  return (
-    <IconButton of={ACTIONS.theme} label={says}>
-      <Icon />
-    </IconButton>
-  );
+  return <IconButton icon={Icon} of={ACTIONS.theme} label={says} />;
 }
 
 const StorageList = lazy(() => import('./StorageList').then((m) => ({ default: m.StorageList })));
@@ -171,7 +169,7 @@ function StorageBadge() {
     >
       <h3>Kept in this browser</h3>
       <meter
-        className="storage-meter"
+        className="wide storage-meter"
         min={0}
         max={room.quota}
         high={0.9 * room.quota}

@@ -13,9 +13,9 @@ import {
   useState,
   useSyncExternalStore,
 } from 'react';
-import { REST_MS, useDebounced, useSameList } from '../parts/use-settled';
+import { REST_MS, useDebounced, useSameList } from '../parts/hooks';
 import { setView } from '../state/studio';
-import { useStudio, useStudioState } from '../studio-context';
+import { useSlice, useStudio } from '../studio-context';
 import type { ColorScale } from './color-scale';
 import {
   type Cell,
@@ -61,8 +61,7 @@ export function HeatmapGrid(props: HeatmapGridProps) {
   const focused = active ?? firstName(data);
   const rows = useSpoken(data, metric);
   // one subscription per grid: a step of a slider changes the state several times, and every row of every chart would look
-  const selected = useStudioState((s) => s.view.selected);
-  const hovered = useStudioState((s) => s.view.hovered);
+  const { selected, hovered } = useSlice('view', 'selected', 'hovered');
   const onKeyDown = (event: KeyboardEvent) => {
     const name = cellName(event.target);
     if (name === null) return;

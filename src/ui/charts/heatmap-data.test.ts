@@ -77,6 +77,23 @@ describe('the grid', () => {
     ]);
   });
 
+  test('where layers are of several kinds by name, each kind is a group of rows, what draws ahead of what reads', () => {
+    const at = (stack: string, layer: number) => ({ ...tensor(layer, 'to_q', `${stack}_${layer}`), stack });
+    const grid = layerGrid([
+      ...[0, 1, 2].map((i) => at('text encoder', i)),
+      at('input', 4),
+      at('middle', 1),
+      at('output', 4),
+    ]);
+    expect(grid.layers.map(rowLabel)).toEqual(['i4', 'm1', 'o4', 't0', 't1', 't2']);
+    expect(grid.layers.map(rowWords).slice(0, 4)).toEqual([
+      'input, layer 4',
+      'middle, layer 1',
+      'output, layer 4',
+      'text encoder, layer 0',
+    ]);
+  });
+
   test('modules in the order data flows, layers by number, the rest apart', () => {
     const grid = layerGrid([
       tensor(null, 'embed_tokens'),

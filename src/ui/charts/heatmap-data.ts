@@ -9,6 +9,7 @@ import type { ShownMetric } from './shown-metric';
 export interface GridTensor {
   name: string;
   layer: number | null;
+  stack?: string;
   module: string;
   copied: boolean;
   /** The tensors that a cell stands for: the experts of one projection. */
@@ -332,13 +333,18 @@ function columnOf(tensor: GridTensor): string {
   return isBias ? `${tensor.module}.bias` : tensor.module;
 }
 
-/** The name of a tensor up to the number of its layer. */
-function stackOf({ name, layer }: GridTensor): string {
+/** What its layer is of, or the name of a tensor up to the number of its layer. */
+function stackOf({ name, layer, stack }: GridTensor): string {
+  if (stack !== undefined) return stack;
   return layer === null ? '' : name.slice(0, Math.max(0, name.search(/(?:^|\.)\d+\./)));
 }
 
-/** Name of each secondary stack of layers, `vision_tower`; none for the stack of most tensors. */
+/** Name of each secondary stack of layers, `vision_tower`; none for the stack of most tensors, unless all have a name. */
 function towersOf(tensors: readonly GridTensor[]): Map<string, string> {
+  const named = new Set(tensors.flatMap(({ stack }) => stack ?? []));
+  const last = (stack: string) => (stack.endsWith('text encoder') ? 1 : 0);
+  if (named.size > 0)
+    return new Map([...named].sort((a, b) => last(a) - last(b)).map((stack) => [stack, stack]));
   const sizes = new Map<string, number>();
   for (const tensor of tensors) {
     if (tensor.layer !== null) sizes.set(stackOf(tensor), (sizes.get(stackOf(tensor)) ?? 0) + 1);

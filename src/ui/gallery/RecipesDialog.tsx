@@ -2,14 +2,16 @@ import '../styles/dialogs.css';
 import { Tabs } from 'radix-ui';
 import { type FormEvent, useEffect, useState } from 'react';
 import { parseRecipe } from '../../formats/recipe-yaml';
-import { deleteNamed, type NamedRecipe, namedRecipes, saveNamed } from '../local/saved-recipes';
-import { Button } from '../parts/Button';
+import { deleteNamed, type NamedRecipe, namedRecipes, saveNamed } from '../local/database';
+import { Button, CloseIcon, CopyIcon } from '../parts/Button';
 import { DialogFrame } from '../parts/DialogFrame';
-import { CloseIcon, CopyIcon } from '../parts/icons';
+import { useAttempt } from '../parts/hooks';
+import { ErrorCard } from '../parts/Message';
 import { TabLabel, TabList } from '../parts/TabList';
 import { freeName, recipeTitle } from '../state/built-recipe';
 import { openRecipe } from '../state/opened-recipe';
 import { copyShareLink, openSaved, saveRecipe } from '../state/recipe-draft';
+import { remix } from '../state/remixed-recipe';
 import { notify, notifyError, setView } from '../state/studio';
 import type { ViewSlice } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';
@@ -53,7 +55,7 @@ export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> 
       onClose={() => setView(studio, { recipes: null })}
     >
       <Tabs.Root
-        className="dialog-tabs"
+        className="grid head-rows dialog-tabs"
         value={tab}
         onValueChange={(next) => setView(studio, { recipes: next as typeof tab })}
       >
@@ -64,12 +66,18 @@ export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> 
           <Tabs.Trigger className="tab" value="saved">
             <TabLabel text="Saved" />
           </Tabs.Trigger>
+          <Tabs.Trigger className="tab" value="hub">
+            <TabLabel text="Of a merge on the Hub" />
+          </Tabs.Trigger>
         </TabList>
         <Tabs.Content className="dialog-body stack loose" value="examples">
           <Examples />
         </Tabs.Content>
         <Tabs.Content className="dialog-body stack loose" value="saved">
           <SavedRecipes />
+        </Tabs.Content>
+        <Tabs.Content className="dialog-body stack loose" value="hub">
+          <HubRecipe />
         </Tabs.Content>
       </Tabs.Root>
     </DialogFrame>
@@ -79,7 +87,48 @@ export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> 
 const SAYS = {
   examples: 'Every example runs on the sample models.',
   saved: 'Saved in this browser; a link holds the recipe alone.',
+  hub: 'Only its small files are read; models are downloaded when you merge.',
 };
+
+/** The recipe that a published merge was made by. */
+function HubRecipe() {
+  const studio = useStudio();
+  const [name, setName] = useState('');
+  const { working, error, attempt } = useAttempt();
+  const open = (event: FormEvent) => {
+    event.preventDefault();
+    void attempt(name, () => remix(studio, name.trim()));
+  };
+  return (
+    <form className="stack" onSubmit={open}>
+      <div className="row">
+        <input
+          className="field grow"
+          aria-label="Merge on the Hub"
+          placeholder="owner/name, or the address of its page"
+          spellCheck={false}
+          autoComplete="off"
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+        />
+        <Button
+          variant="primary"
+          type="submit"
+          why={working ? 'Asking the Hub…' : name.includes('/') ? null : 'A name has an owner: owner/name.'}
+        >
+          Open its recipe
+        </Button>
+      </div>
+      {error ? (
+        <ErrorCard error={error} />
+      ) : (
+        <p className="small quiet">
+          What it was merged from, and how: its mergekit_config.yml, its card or its weights say so.
+        </p>
+      )}
+    </form>
+  );
+}
 
 /** The gallery: one click opens an example. */
 function Examples() {
@@ -90,10 +139,10 @@ function Examples() {
     else notify(studio, 'error', problems[0]!.message, problems[0]!.hint);
   };
   return (
-    <ul className="examples">
+    <ul className="columns">
       {gallery.map(({ id, title, shows, yaml }) => (
-        <li key={id}>
-          <button type="button" className="example" onClick={() => open(yaml)}>
+        <li key={id} className="grid">
+          <button type="button" className="example grid panel" onClick={() => open(yaml)}>
             <strong>{title}</strong>
             <span className="small quiet">{shows}</span>
           </button>
@@ -146,30 +195,26 @@ function SavedRecipes() {
         <ul className="stack" aria-label="Saved recipes">
           {saved?.map((kept) => (
             <li key={kept.name} className="row">
-              <button type="button" className="example grow" onClick={() => open(kept)}>
+              <button type="button" className="example grid grow panel" onClick={() => open(kept)}>
                 <strong className="truncate">{kept.name}</strong>
                 <span className="small quiet">
                   {recipeTitle(kept.recipe)} · {kept.recipe.method} · {savedAt(kept)}
                 </span>
               </button>
               <Button
+                icon={CopyIcon}
                 variant="quiet"
-                iconOnly
                 tip="Duplicate"
                 aria-label={`Duplicate ${kept.name}`}
                 onClick={() => act(duplicate(kept))}
-              >
-                <CopyIcon />
-              </Button>
+              />
               <Button
+                icon={CloseIcon}
                 variant="quiet"
-                iconOnly
                 tip="Delete"
                 aria-label={`Delete ${kept.name}`}
                 onClick={() => act(deleteNamed(kept.name))}
-              >
-                <CloseIcon />
-              </Button>
+              />
             </li>
           ))}
         </ul>

@@ -5,7 +5,7 @@ import { largest, type MagnitudeCurve, magnitudeCurve } from '../../merge/predic
 import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { ContributorReport } from '../../reports/job';
 import { keptEnergy } from '../charts/measured';
-import { modelColor } from '../parts/Swatch';
+import { modelColor } from '../parts/Section';
 import type { Contributor } from '../state/runs';
 import { useShownTheme } from '../studio-context';
 

@@ -5,10 +5,8 @@ import { differenceMetric, subjectsOf } from '../charts/metric-choice';
 import { isAwaited, type Metric, measure, metrics } from '../charts/metrics';
 import { valueParts } from '../charts/shown-metric';
 import { type LayersRun, reportsFor, shownRuns, useNow, useRuns, writesFactors } from '../layers/runs';
-import { Button } from '../parts/Button';
-import { CloseIcon } from '../parts/icons';
-import { Section } from '../parts/Section';
-import { RunLetter } from '../parts/Swatch';
+import { Button, CloseIcon } from '../parts/Button';
+import { RunLetter, Section } from '../parts/Section';
 import { NOW } from '../state/runs';
 import { setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
@@ -150,15 +148,13 @@ export function Panel({ children }: { children: ReactNode }) {
   return (
     <aside className="inspector" aria-label="Inspector">
       <Button
+        icon={CloseIcon}
         variant="quiet"
-        iconOnly
         className="inspector-close"
         tip="Let go of the tensor"
         aria-label="Close the tensor"
         onClick={() => setView(studio, { selected: null })}
-      >
-        <CloseIcon />
-      </Button>
+      />
       {children}
     </aside>
   );

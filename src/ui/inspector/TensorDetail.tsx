@@ -7,12 +7,11 @@ import type { PlanTensor } from '../../reports/plan';
 import { colorScale } from '../charts/color-scale';
 import { changing, keptEnergy } from '../charts/measured';
 import { metricById } from '../charts/metrics';
-import { Fact, Section } from '../parts/Section';
-import { modelColor, Swatch } from '../parts/Swatch';
+import { Fact, modelColor, Section, Swatch } from '../parts/Section';
 import { deltaKey } from '../state/delta-statistics';
 import { predictedMasks } from '../state/predicted-reports';
 import type { Contributor } from '../state/runs';
-import { useShownTheme, useStudioState } from '../studio-context';
+import { useParts, useShownTheme, useStudioState } from '../studio-context';
 
 const ChangeCharts = lazy(() => import('./ChangeCharts').then((m) => ({ default: m.ChangeCharts })));
 
@@ -159,7 +158,7 @@ function ContributorNumbers(props: ContributorNumbersProps) {
       }
     >
       <div className="bar norm-bar" aria-hidden="true">
-        <span className="bar-fill pale" style={{ width: width(norm), background: hue }} />
+        <span className="bar-fill" style={{ width: width(norm), background: hue, opacity: 0.35 }} />
         <span
           className="bar-fill"
           style={{ width: width(isOpen ? 0 : (keptNorm ?? rescaledNorm ?? 0)), background: hue }}
@@ -221,9 +220,7 @@ function useStatisticsOf(name: string): DeltaStatistics | undefined {
 
 /** The sampled mask of every contributor for the current recipe, by its id. */
 function usePredictedMasks(statistics: DeltaStatistics | undefined): ReadonlyMap<string, Uint8Array> {
-  const plan = useStudioState((s) => s.plan);
-  const recipe = useStudioState((s) => s.recipe);
-  const models = useStudioState((s) => s.models);
+  const { plan, recipe, models } = useParts('plan', 'recipe', 'models');
   return useMemo(
     () => (statistics ? predictedMasks(statistics, { plan, recipe, models }) : new Map()),
     [statistics, plan, recipe, models],
@@ -240,7 +237,7 @@ function CosineMatrix({
 }) {
   const scale = colorScale(metricById('cosine'), -1, 1, useShownTheme());
   return (
-    <table className="plain-table cosine">
+    <table className="tensor-runs plain-table" data-numbers>
       <thead>
         <tr>
           <td />
@@ -264,9 +261,9 @@ function CosineMatrix({
                   {value === undefined || i === j ? (
                     <span className="faint">{i === j ? '·' : '–'}</span>
                   ) : (
-                    <span className="cosine-value">
+                    <span className="row nowrap tight">
                       <span
-                        className="cosine-chip"
+                        className="swatch cosine-chip"
                         style={{ background: scale.color(value) }}
                         aria-hidden="true"
                       />

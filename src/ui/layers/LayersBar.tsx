@@ -3,7 +3,7 @@ import type { RecipeTraits } from '../charts/measured';
 import { absenceOf, subjectsOf } from '../charts/metric-choice';
 import { type Metric, type MetricId, metrics, type Subject } from '../charts/metrics';
 import { ExportMenu } from '../parts/ExportMenu';
-import { Select } from '../parts/Select';
+import { Select } from '../parts/fields';
 import type { Contributor } from '../state/runs';
 import { noticed, setView } from '../state/studio';
 import { useStudio } from '../studio-context';

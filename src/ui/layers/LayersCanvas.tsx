@@ -15,8 +15,8 @@ import { GAP, headHeight, isUncertain } from '../charts/heatmap-paint';
 import { rangeOf } from '../charts/measured';
 import { type ShownMetric, valueText } from '../charts/shown-metric';
 import { LinkButton } from '../parts/Button';
-import { Segmented } from '../parts/Segmented';
-import { RunLetter, runColor } from '../parts/Swatch';
+import { choices, Segmented } from '../parts/fields';
+import { RunLetter, runColor } from '../parts/Section';
 import { setView, toggleSelected } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import type { CanvasColumn, CanvasView } from './columns';
@@ -77,7 +77,7 @@ function DepthPlot({ view, cell, heads }: DepthPlotProps) {
         <span className="truncate">Mean by layer</span>
       </figcaption>
       <div
-        className="depth-axis small quiet"
+        className="row spread depth-axis small quiet"
         style={{ height: heads }}
         data-bands={view.bands.length > 0 || undefined}
       >
@@ -147,11 +147,12 @@ export function LayersCanvas({ view }: { view: CanvasView }) {
   const cell = useRowHeight(root, grid.layers.length, heads);
   const open = useCallback(
     (name: string) => {
-      const folded = /^(?:.*?layers\.\d+\.)?(.*experts\.\*\..*?)(\.weight)?$/.exec(name);
-      if (folded) setView(studio, { expanded: folded[1]! });
+      const all = grid.layers.flatMap(({ tensors }) => tensors);
+      const folded = all.find((tensor) => tensor?.name === name && tensor.members);
+      if (folded) setView(studio, { expanded: folded.module });
       else toggleSelected(studio, name);
     },
-    [studio],
+    [studio, grid],
   );
   const blocks = [
     ...columns.map((column, i) => ({ ...column, place: i, metric, scale })),
@@ -163,7 +164,7 @@ export function LayersCanvas({ view }: { view: CanvasView }) {
     <div className="stack" ref={root}>
       {expanded === null ? null : (
         <p className="small">
-          <code>{expanded}</code>, an expert a column.{' '}
+          <code>{expanded}</code>, {expanded.includes('experts') ? 'an expert' : 'a block'} a column.{' '}
           <LinkButton onClick={() => setView(studio, { expanded: null })}>Back to all modules</LinkButton>
         </p>
       )}
@@ -229,7 +230,7 @@ const Block = memo(function Block(props: BlockProps) {
         <RunLetter place={place}>{letter}</RunLetter>
         <span className="truncate">{title}</span>
         <span className="visually-hidden">, {metric.label} by layer and module</span>
-        <span className="small quiet layers-mean">
+        <span className="small quiet end">
           {data.mean === null ? '' : `${note === 'predicted' ? '≈\u00a0' : ''}${metric.format(data.mean)}`}
         </span>
       </figcaption>
@@ -253,10 +254,7 @@ const ScaleChoice = memo(function ScaleChoice() {
       <Segmented
         label="Color scale"
         value={scale}
-        options={[
-          { value: 'percentile', label: '2–98 % of cells' },
-          { value: 'full', label: 'Full range' },
-        ]}
+        options={choices({ percentile: '2–98 % of cells', full: 'Full range' })}
         onChange={(next) => setView(studio, { scale: next })}
       />
     </span>
@@ -288,7 +286,7 @@ function Readout({ view: { columns, difference, metric, scale } }: { view: Canva
   const first = cells.find(({ cell }) => cell)?.cell;
   const delta = difference && name !== null ? cellOf(difference.data, name)?.measured : null;
   return (
-    <p className="readout layers-readout" aria-hidden="true">
+    <p className="row wrap tiny quiet layers-readout" aria-hidden="true">
       {first ? (
         <>
           <span>{cellPlace(first)}</span>

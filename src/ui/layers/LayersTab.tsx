@@ -21,12 +21,12 @@ import { isAwaited, type Metric, type MetricId, measure, metricById, type Subjec
 import { valueText } from '../charts/shown-metric';
 import { methodName } from '../format/method-name';
 import { LinkButton } from '../parts/Button';
+import { REST_MS, useDebounced, useSameList } from '../parts/hooks';
 import { Message } from '../parts/Message';
-import { REST_MS, useDebounced, useSameList } from '../parts/use-settled';
 import { measureDeltas } from '../state/delta-statistics';
 import { whyNotOpen } from '../state/named-models';
 import { setView, showTab } from '../state/studio';
-import { useStudio, useStudioState } from '../studio-context';
+import { useSlice, useStudio, useStudioState } from '../studio-context';
 import { isLinear, type LayersView, useLayersView } from './columns';
 import { LayersBar } from './LayersBar';
 import { LayersCanvas } from './LayersCanvas';
@@ -89,8 +89,7 @@ function Nothing({ factors }: { factors: boolean }) {
 
 function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly LayersRun[] }) {
   const chosen = useStudioState((s) => s.view.metric);
-  const subject = useStudioState((s) => s.view.subject);
-  const filter = useStudioState((s) => s.view.filter);
+  const { subject, filter } = useSlice('view', 'subject', 'filter');
   const first = shown[0]!;
   // it looks at several numbers: once a slider rests
   const rested = useDebounced(first, first.state === 'predicted' ? REST_MS : 0);

@@ -7,7 +7,7 @@ import { valueText } from '../charts/shown-metric';
 import { LinkButton } from '../parts/Button';
 import { nameColumn, numberColumn, passesFilter, type TableColumn, TensorTable } from '../parts/VirtualTable';
 import { setView, toggleSelected } from '../state/studio';
-import { useNarrow, useStudio, useStudioState } from '../studio-context';
+import { useNarrow, useSlice, useStudio, useStudioState } from '../studio-context';
 import { type CanvasView, type LayersView, statisticsOf } from './columns';
 
 interface Row {
@@ -19,8 +19,7 @@ interface Row {
 export const LayersTable = memo(function LayersTable({ view }: { view: LayersView }) {
   const studio = useStudio();
   const narrow = useNarrow();
-  const selected = useStudioState((s) => s.view.selected);
-  const filter = useStudioState((s) => s.view.filter);
+  const { selected, filter } = useSlice('view', 'selected', 'filter');
   const { columns, metric, difference } = view;
   const tensors = columns[0]!.run.tensors;
   const rows = useMemo(

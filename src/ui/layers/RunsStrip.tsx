@@ -3,13 +3,12 @@ import type { Recipe } from '../../formats/recipe';
 import { methods } from '../../merge/methods/index';
 import { awaitsMerge } from '../../merge/prediction/predicted-report';
 import { methodName } from '../format/method-name';
-import { Button, LinkButton } from '../parts/Button';
+import { Button, LinkButton, MoreIcon } from '../parts/Button';
 import { Menu, type MenuAction } from '../parts/ExportMenu';
-import { MoreIcon } from '../parts/icons';
+import { Select } from '../parts/fields';
 import { PopoverFrame } from '../parts/PopoverFrame';
-import { Select } from '../parts/Select';
-import { RunLetter } from '../parts/Swatch';
-import { votesOn } from '../state/blind-test';
+import { RunLetter } from '../parts/Section';
+import { votesOn } from '../state/generation';
 import { recallCells } from '../state/measure';
 import { runPerplexity } from '../state/measure-table';
 import { scoresOf, scoreWords } from '../state/measure-tasks';
@@ -44,7 +43,7 @@ export function RunsStrip({ runs }: { runs: readonly LayersRun[] }) {
   const onDelete = useCallback((name: string, undo: () => void) => setDeleted({ name, undo }), []);
   return (
     <section className="row runs-strip" aria-label="Runs">
-      <ul className="row tight runs-line">
+      <ul className="row tight scroll-x runs-line">
         {near.map((run) => (
           <RunChip key={run.id} run={run} onDelete={onDelete} />
         ))}
@@ -192,7 +191,7 @@ const RunChip = memo(function RunChip({ run, onDelete }: RunChipProps) {
   ];
   if (renaming) {
     return (
-      <li className="chip run-chip">
+      <li className="chip rigid run-chip">
         <input
           className="field"
           aria-label={`Name of ${run.name}`}
@@ -209,28 +208,24 @@ const RunChip = memo(function RunChip({ run, onDelete }: RunChipProps) {
     );
   }
   return (
-    <li className="chip run-chip" data-on={shown || undefined}>
+    <li className="chip rigid run-chip" data-on={shown || undefined}>
       <button
         type="button"
-        className="run-toggle"
+        className="run-toggle nowrap"
         aria-pressed={shown}
         title={`${run.name}: ${shown ? 'hide it' : 'show it beside the others'}`}
         onClick={() => toggleRun(studio, run.id)}
       >
         {shown ? <RunLetter place={run.place} /> : <RunLetter place={-1}>+</RunLetter>}
         <span className="truncate">{run.name}</span>
-        <span className="small quiet">
+        <span className="small quiet rigid">
           {isQueued ? 'queued' : stateText(run)}
           {score === null ? '' : ` · ${score}`}
         </span>
       </button>
       {own ? (
         <Menu
-          trigger={
-            <Button variant="quiet" iconOnly aria-label={`Actions of ${run.name}`}>
-              <MoreIcon />
-            </Button>
-          }
+          trigger={<Button icon={MoreIcon} variant="quiet" aria-label={`Actions of ${run.name}`} />}
           actions={actions}
         />
       ) : null}

@@ -22,8 +22,8 @@ import { type Measured, mean, rangeOf } from '../charts/measured';
 import { differenceMetric } from '../charts/metric-choice';
 import { isAwaited, type Metric, measure, type Subject } from '../charts/metrics';
 import type { ShownMetric } from '../charts/shown-metric';
-import { LETTERS } from '../parts/Swatch';
-import { useSameList } from '../parts/use-settled';
+import { useSameList } from '../parts/hooks';
+import { LETTERS } from '../parts/Section';
 import { passesFilter } from '../parts/VirtualTable';
 import { useShownTheme, useStudioState } from '../studio-context';
 import { type LayersRun, reportsFor, shortNames } from './runs';
@@ -188,7 +188,8 @@ export function isLinear({
   return layer !== null && shape.length > 1 && !/(^|[._])(layer)?norm|conv/.test(module);
 }
 
-const EXPERT = /^(.*experts)\.(\d+)\.(.+)$/;
+/** What stands many times in a layer: experts, and the blocks of one block of a model that draws. */
+const EXPERT = /^(.*(?:experts|transformer_blocks))\.(\d+)\.(.+)$/;
 
 /** Experts of a layer's projection as one tensor that stands for them. */
 function foldExperts<T extends GridTensor>(tensors: readonly T[]): GridTensor[] {
@@ -201,7 +202,7 @@ function foldExperts<T extends GridTensor>(tensors: readonly T[]): GridTensor[] 
       continue;
     }
     const [, experts, , projection] = match;
-    const key = `${tensor.layer} ${experts} ${projection}`;
+    const key = `${tensor.stack} ${tensor.layer} ${experts} ${projection}`;
     const known = folds.get(key);
     if (known) known.push(tensor);
     else folds.set(key, [tensor]);
@@ -212,6 +213,7 @@ function foldExperts<T extends GridTensor>(tensors: readonly T[]): GridTensor[] 
     kept.push({
       name: first.name.replace(first.module, module),
       layer: first.layer,
+      ...(first.stack !== undefined && { stack: first.stack }),
       module,
       copied: members.every((m) => m.copied),
       members,
@@ -225,7 +227,8 @@ function expertsOf<T extends GridTensor>(tensors: readonly T[], module: string):
   return tensors.flatMap((tensor) => {
     const match = EXPERT.exec(tensor.module);
     if (!match || tensor.module.replace(EXPERT, '$1.*.$3') !== module) return [];
-    return [{ name: tensor.name, layer: tensor.layer, copied: tensor.copied, module: match[2]! }];
+    const { name, layer, stack, copied } = tensor;
+    return [{ name, layer, ...(stack !== undefined && { stack }), copied, module: match[2]! }];
   });
 }
 

@@ -30,7 +30,7 @@ import {
 } from '../state/runs';
 import { methodOf } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
-import { useStudioState } from '../studio-context';
+import { useParts, useStudioState } from '../studio-context';
 
 export interface LayersRun {
   id: string;
@@ -56,10 +56,7 @@ export function useRuns(): LayersRun[] {
   const planned = useStudioState(predictedRuns);
   const past = useStudioState(finishedRuns);
   const shown = useStudioState((s) => s.view.runs);
-  const recipe = useStudioState((s) => s.recipe);
-  const models = useStudioState((s) => s.models);
-  const deltaStatistics = useStudioState((s) => s.deltaStatistics);
-  const plan = useStudioState((s) => s.plan);
+  const { recipe, models, deltaStatistics, plan } = useParts('recipe', 'models', 'deltaStatistics', 'plan');
   const merged = useStudioState((s) => (currentRun(s)?.of === undefined ? null : currentRun(s)));
   const predicted = useMemo(
     () =>
@@ -114,10 +111,7 @@ export function writesFactors({ recipe }: LayersRun): boolean {
 export function useNow(): LayersRun {
   const run = useStudioState(currentRun);
   const past = useStudioState(finishedRuns);
-  const plan = useStudioState((s) => s.plan);
-  const deltaStatistics = useStudioState((s) => s.deltaStatistics);
-  const recipe = useStudioState((s) => s.recipe);
-  const models = useStudioState((s) => s.models);
+  const { plan, deltaStatistics, recipe, models } = useParts('plan', 'deltaStatistics', 'recipe', 'models');
   const built = useMemo(() => buildRecipe(recipe, models, methodOf(recipe)), [recipe, models]);
   const begun = run && run.tensors.length + (run.status === 'running' ? 1 : 0) > 0 ? run : null;
   const isLive =

@@ -6,7 +6,7 @@ import { type EffectReport, effectOf } from '../charts/measured';
 import { absenceOf, subjectsOf } from '../charts/metric-choice';
 import { type Metric, metricById } from '../charts/metrics';
 import { LinkButton } from '../parts/Button';
-import { REST_MS, useDebounced } from '../parts/use-settled';
+import { REST_MS, useDebounced } from '../parts/hooks';
 import { goesUnasked } from '../state/delta-statistics';
 import type { GenerationSlice } from '../state/generation-state';
 import { runTool, whyNoTool } from '../state/job';
@@ -14,7 +14,7 @@ import { runningProgress } from '../state/job-state';
 import { recipeKey } from '../state/recipe-identity';
 import { type Studio, showTab } from '../state/studio';
 import { type EffectsSlice, noEffects } from '../state/studio-state';
-import { useStudio, useStudioState } from '../studio-context';
+import { useParts, useStudio, useStudioState } from '../studio-context';
 import type { LayersRun } from './runs';
 
 /** The text that is looked at: the last one of the first run, else of another merge. */
@@ -39,8 +39,7 @@ interface TextEffects {
 export function useTextEffects(metric: Metric, shown: readonly LayersRun[]): TextEffects {
   const studio = useStudio();
   const isChosen = metric.measure === effectOf;
-  const effects = useStudioState((s) => s.effects);
-  const generation = useStudioState((s) => s.generation);
+  const { effects, generation } = useParts('effects', 'generation');
   const busy = useStudioState(whyNoTool);
   const unasked = useStudioState((s) => s.plan.report !== null && goesUnasked(s.plan.report));
   const { recipe } = shown[0]!;

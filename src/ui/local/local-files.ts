@@ -1,7 +1,63 @@
-/** Folders and files from pickers, inputs and drops, as a flat list of paths. Files are not read here. */
 import { AmalgamError } from '../../errors';
 import { contentOf, entriesOf } from '../../platform';
 import type { LocalFile } from '../../reports/models';
+
+/** Small texts saved in this browser. A browser without storage (private windows, strict settings) forgets them. */
+
+/** For all tabs and visits, or for this tab and its reloads. */
+type Keeper = 'browser' | 'tab';
+
+const storageOf = (keeper: Keeper) => (keeper === 'tab' ? sessionStorage : localStorage);
+
+/** The text saved under a key, or null. */
+export function remembered(key: string, keeper: Keeper = 'browser'): string | null {
+  try {
+    return storageOf(keeper).getItem(`amalgam.${key}`);
+  } catch {
+    return null;
+  }
+}
+
+/** Saves a text under a key; null deletes it. */
+export function remember(key: string, value: string | null, keeper: Keeper = 'browser'): void {
+  try {
+    if (value === null) storageOf(keeper).removeItem(`amalgam.${key}`);
+    else storageOf(keeper).setItem(`amalgam.${key}`, value);
+  } catch {
+    // the choice holds until the tab closes
+  }
+}
+
+// Models of the Hub that were opened in this browser, by name, the last one first. No bytes, no tokens.
+
+const HUB_MODELS = 'hub-models';
+const MOST_MODELS = 8;
+
+export function recentHubModels(): string[] {
+  try {
+    const kept: unknown = JSON.parse(remembered(HUB_MODELS) ?? '[]');
+    return Array.isArray(kept) ? kept.filter((id) => typeof id === 'string').slice(0, MOST_MODELS) : [];
+  } catch {
+    return [];
+  }
+}
+
+export function rememberHubModel(id: string): void {
+  const others = recentHubModels().filter((other) => other !== id);
+  remember(HUB_MODELS, JSON.stringify([id, ...others].slice(0, MOST_MODELS)));
+}
+
+/** Small base models that many adapters are made for, to begin with: bytes of their weights as the Hub has them. */
+export const KNOWN_BASES: readonly { id: string; bytes: number }[] = [
+  { id: 'HuggingFaceTB/SmolLM2-135M', bytes: 269_060_552 },
+  { id: 'HuggingFaceTB/SmolLM2-360M', bytes: 723_674_912 },
+  { id: 'Qwen/Qwen2.5-0.5B', bytes: 988_097_824 },
+  { id: 'meta-llama/Llama-3.2-1B', bytes: 2_471_645_608 },
+  { id: 'Qwen/Qwen2.5-1.5B', bytes: 3_087_467_144 },
+  { id: 'HuggingFaceTB/SmolLM2-1.7B', bytes: 3_422_777_952 },
+];
+
+/** Folders and files from pickers, inputs and drops, as a flat list of paths. Files are not read here. */
 
 /** A picked or dropped folder or file, with the path that the paths of its files begin with. */
 export interface PickedHandle {
@@ -169,4 +225,30 @@ async function pick(options: {
     if (thrown instanceof DOMException && thrown.name === 'AbortError') return null;
     throw thrown;
   }
+}
+
+/** Hands a file to the browser's own download. */
+
+/** Long enough for any browser to have begun reading, in milliseconds. */
+const KEEP_URL_MS = 60_000;
+const BETWEEN_FILES_MS = 250;
+
+export function saveFile(file: Blob, name: string): void {
+  const url = URL.createObjectURL(file);
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), KEEP_URL_MS);
+}
+
+/** Several files, one after the other: browsers drop downloads that begin in the same moment. */
+export function saveFiles(files: readonly { name: string; file: Blob }[]): void {
+  for (const [i, { name, file }] of files.entries()) {
+    setTimeout(() => saveFile(file, name), i * BETWEEN_FILES_MS);
+  }
+}
+
+export function saveText(text: string, name: string): void {
+  saveFile(new Blob([text], { type: 'text/plain;charset=utf-8' }), name);
 }

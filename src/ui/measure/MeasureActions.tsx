@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import { formatAbout, formatCount, formatCounted, formatSeconds } from '../../formats/quantity';
 import type { BestStep } from '../../reports/find-best';
 import { Button, LinkButton } from '../parts/Button';
-import { Select } from '../parts/Select';
+import { choices, Select } from '../parts/fields';
 import { Progress } from '../parts/ToolBar';
 import { cancelJob, isAtWork } from '../state/job';
 import { find, measure, whyNotFind, whyNotMeasure } from '../state/measure';
@@ -43,13 +43,7 @@ export function Measuring({ table }: { table: Table }) {
   );
 }
 
-const BUDGETS = [
-  { value: '20', label: '20 s' },
-  { value: '40', label: '40 s' },
-  { value: '120', label: '2 min' },
-  { value: '600', label: '10 min' },
-  { value: '3600', label: '1 h' },
-];
+const BUDGETS = choices({ '20': '20 s', '40': '40 s', '120': '2 min', '600': '10 min', '3600': '1 h' });
 
 const STEPS: readonly { text: string; tip: string; steps: readonly BestStep[] }[] = [
   {
@@ -144,7 +138,7 @@ function AtWork() {
   ].filter(Boolean);
   return (
     <>
-      <Progress label="Measuring" share={share} className="measure-progress" />
+      <Progress label="Measuring" share={share} className="bar-room" />
       <span className="quiet truncate">{job?.canceling ? 'Canceling…' : words.join(' · ')}</span>
       <span className="quiet">{secondsLeft === null ? '' : `${formatAbout(secondsLeft)} left`}</span>
     </>

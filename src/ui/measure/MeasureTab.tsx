@@ -4,7 +4,7 @@ import type { ErrorReport } from '../../errors';
 import { formatAbout, formatCount, formatCounted } from '../../formats/quantity';
 import { QUICK_CHARACTERS } from '../../reports/text-parts';
 import { Button, LinkButton } from '../parts/Button';
-import { ErrorCard } from '../parts/ErrorCard';
+import { ErrorCard } from '../parts/Message';
 import { forgetEarlier, measure, openMeasure, whyNotMeasure } from '../state/measure';
 import {
   conclusion,
@@ -18,8 +18,7 @@ import { isOfSample } from '../state/sample-texts';
 import { editSlice } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { MeasureTable } from './MeasureTable';
-import { TaskChoice } from './TaskChoice';
-import { TextChoice } from './TextChoice';
+import { TaskChoice, TextChoice } from './TextChoice';
 import { useTableRows } from './use-table-rows';
 
 /** One table of every model and merge on every text and task, and the sentence that follows from it. */
@@ -39,7 +38,7 @@ export function MeasureTab() {
           <Finding table={table} />
           <Protocol table={table} />
         </div>
-        <div className="measure-choice">
+        <div className="row wrap tight measure-choice">
           <TextChoice />
           <TaskChoice />
         </div>

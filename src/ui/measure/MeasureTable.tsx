@@ -2,7 +2,7 @@ import { scaleLinear } from 'd3-scale';
 import { type CSSProperties, type ReactNode, useState } from 'react';
 import { formatCounted, formatPercent } from '../../formats/quantity';
 import { LinkButton } from '../parts/Button';
-import { modelColor, RunLetter, Swatch } from '../parts/Swatch';
+import { modelColor, RunLetter, Swatch } from '../parts/Section';
 import type { EvaluationRow } from '../state/evaluation-rows';
 import { MEAN } from '../state/measure-state';
 import {
@@ -61,7 +61,7 @@ export function MeasureTable({ table }: { table: Table }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
     <section className="scroll-x measure-scroll" tabIndex={0} aria-label="Table of measurements">
-      <table className="measure-table">
+      <table className="wide measure-table">
         <caption className="visually-hidden">
           Perplexity of every model and merge on each text, accuracy on each task, with 95 % intervals.
         </caption>
@@ -129,7 +129,7 @@ function Group({ id, title, table, width, children }: GroupProps) {
     <tbody>
       <tr className="measure-group">
         <th scope="rowgroup" colSpan={width}>
-          <div className="row wrap measure-group-line">
+          <div className="row wrap tight measure-group-line">
             <span>{title}</span>
             {id === 'runs' ? <Measuring table={table} /> : null}
             {id === 'tried' ? <Trying table={table} /> : null}
@@ -158,7 +158,7 @@ function PlotHead({ scale }: { scale: PlotScale | null }) {
       <span className="visually-hidden">drawn</span>
       <span className="dot-ticks" aria-hidden="true">
         {ticks.map((tick) => (
-          <span key={tick} style={at(placeOn(scale!, tick) ?? 1)}>
+          <span key={tick} className="mono tiny" style={at(placeOn(scale!, tick) ?? 1)}>
             {tick}
           </span>
         ))}

@@ -1,11 +1,11 @@
 import { useMemo } from 'react';
 import { formatBytes } from '../../formats/quantity';
-import { Button } from '../parts/Button';
-import { Chip } from '../parts/Chip';
-import { ErrorCard } from '../parts/ErrorCard';
-import { CheckIcon, PlusIcon } from '../parts/icons';
+import { Button, CheckIcon, FileButton, PlusIcon } from '../parts/Button';
+import { Chip, choices, LabeledNumber, Select } from '../parts/fields';
+import { ErrorCard } from '../parts/Message';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import type { MeasureText } from '../state/measure-state';
+import { addTaskFiles, editTasks, toggleTask } from '../state/measure-tasks';
 import { addText, chooseText, openSampleTexts, removeText } from '../state/measure-texts';
 import { isOfSample } from '../state/sample-texts';
 import { useStudio, useStudioState } from '../studio-context';
@@ -32,8 +32,8 @@ export function TextChoice() {
           label="Add a text"
           className="add-text"
           trigger={
-            <Button variant="quiet">
-              <PlusIcon /> text
+            <Button icon={PlusIcon} variant="quiet">
+              text
             </Button>
           }
         >
@@ -69,5 +69,124 @@ function TextChip({ text: { id, name, text, chosen, origin }, busy }: { text: Me
       {chosen ? <CheckIcon /> : null}
       <span className="truncate">{name}</span>
     </Chip>
+  );
+}
+
+/** Which tasks models are scored on: the chosen ones as chips, the others behind a button. */
+export function TaskChoice() {
+  const studio = useStudio();
+  const { shipped, chosen, own } = useStudioState((s) => s.measure.tasks);
+  const busy = useStudioState((s) => s.measure.running.size > 0);
+  const titleOf = (name: string) => shipped?.find((task) => task.name === name)?.title ?? name;
+  return (
+    <fieldset className="row wrap tight chips">
+      <legend className="visually-hidden">Tasks to score</legend>
+      {chosen.map((name) => (
+        <Chip
+          key={name}
+          name={titleOf(name)}
+          on
+          why={busy ? 'Measuring.' : null}
+          onRemove={() => toggleTask(studio, name)}
+        >
+          <CheckIcon />
+          <span className="truncate">{titleOf(name)}</span>
+        </Chip>
+      ))}
+      <PopoverFrame
+        label="Tasks"
+        className="add-text"
+        trigger={
+          <Button icon={PlusIcon} variant="quiet">
+            task
+          </Button>
+        }
+      >
+        <Tasks own={own.map(({ name }) => name)} />
+      </PopoverFrame>
+    </fieldset>
+  );
+}
+
+/** All tasks, and which of their items are scored. */
+function Tasks({ own }: { own: readonly string[] }) {
+  const studio = useStudio();
+  const { shipped, chosen, subset, limit, sampleSeed, fewshot } = useStudioState((s) => s.measure.tasks);
+  const isSample = useStudioState(isOfSample);
+  // the sample's task is of what the sample was trained on
+  const offered = (shipped ?? []).filter(({ dataset, embeds }) => dataset !== null || embeds || isSample);
+  const { subsets } = offered.find((task) => chosen.includes(task.name) && task.subsets.length > 0) ?? {};
+  return (
+    <>
+      <p className="small quiet">
+        Accuracy as lm-evaluation-harness counts it, its rows from the Hub. Similarity (Spearman) and
+        retrieval (nDCG@10) are of models that make embeddings; a .tsv has two sentences and how alike they
+        are.
+      </p>
+      <div className="row wrap tight chips">
+        {[...offered, ...own.map((name) => ({ name, title: name }))].map(({ name, title }) => (
+          <Chip
+            key={name}
+            name={title}
+            on={chosen.includes(name)}
+            onToggle={() => toggleTask(studio, name)}
+          />
+        ))}
+        <FileButton
+          label="Own task"
+          multiple
+          accept=".jsonl,.ndjson,.json,.tsv"
+          onFiles={(picked) =>
+            void addTaskFiles(
+              studio,
+              picked.map(({ file }) => file),
+            )
+          }
+        >
+          Own task…
+        </FileButton>
+      </div>
+      {subsets ? (
+        <Select
+          className="field"
+          aria-label="MMLU subset"
+          value={subset || (subsets[0] ?? '')}
+          options={subsets.map((name) => ({ value: name, label: name.replaceAll('_', ' ') }))}
+          onChange={(next) => editTasks(studio, { subset: next })}
+        />
+      ) : null}
+      <div className="row wrap">
+        <LabeledNumber
+          label="items per task"
+          value={limit}
+          min={1}
+          max={100_000}
+          onChange={(next) => editTasks(studio, { limit: next })}
+        />
+        <Select
+          className="field"
+          aria-label="Which items"
+          value={sampleSeed === null ? 'first' : 'drawn'}
+          options={choices({ first: 'the first, as the harness', drawn: 'drawn at random' })}
+          onChange={(next) => editTasks(studio, { sampleSeed: next === 'drawn' ? 0 : null })}
+        />
+        {sampleSeed === null ? null : (
+          <LabeledNumber
+            label="seed"
+            value={sampleSeed}
+            min={0}
+            max={2 ** 31}
+            onChange={(next) => editTasks(studio, { sampleSeed: next })}
+          />
+        )}
+        <LabeledNumber
+          label="few-shot examples"
+          value={fewshot}
+          min={0}
+          max={32}
+          onChange={(next) => editTasks(studio, { fewshot: next })}
+        />
+      </div>
+    </>
   );
 }

@@ -1,8 +1,7 @@
 import { Dialog } from 'radix-ui';
 import { type ReactNode, useState } from 'react';
 import '../styles/dialogs.css';
-import { Button } from './Button';
-import { CloseIcon } from './icons';
+import { Button, CloseIcon } from './Button';
 
 interface DialogFrameProps {
   title: string;
@@ -31,19 +30,17 @@ export function DialogFrame({ title, about, foot, onClose, children }: DialogFra
             if (opener instanceof HTMLElement) opener.focus();
           }}
         >
-          <div className="row loose dialog-head">
+          <div className="row spread loose dialog-head">
             <div>
               <Dialog.Title className="title">{title}</Dialog.Title>
               <Dialog.Description className="small quiet">{about}</Dialog.Description>
             </div>
             <Dialog.Close asChild>
-              <Button variant="quiet" iconOnly aria-label="Close">
-                <CloseIcon />
-              </Button>
+              <Button icon={CloseIcon} variant="quiet" aria-label="Close" />
             </Dialog.Close>
           </div>
           {children}
-          <div className="row loose dialog-foot">{foot}</div>
+          <div className="row spread loose dialog-foot">{foot}</div>
         </Dialog.Content>
       </Dialog.Portal>
     </Dialog.Root>

@@ -1,7 +1,6 @@
 import { DropdownMenu } from 'radix-ui';
 import type { ReactElement } from 'react';
-import { Button } from './Button';
-import { DownloadIcon } from './icons';
+import { Button, DownloadIcon } from './Button';
 
 export interface MenuAction {
   label: string;
@@ -20,7 +19,7 @@ export function Menu({ trigger, actions }: { trigger: ReactElement; actions: rea
       <DropdownMenu.Portal>
         <DropdownMenu.Content className="menu" align="end" sideOffset={4} collisionPadding={12}>
           {actions.map(({ label, hint, why = null, act }) => (
-            <DropdownMenu.Item key={label} className="menu-item" disabled={why !== null} onSelect={act}>
+            <DropdownMenu.Item key={label} className="grid menu-item" disabled={why !== null} onSelect={act}>
               <span>{label}</span>
               {why || hint ? <span className="small quiet">{why ?? hint}</span> : null}
             </DropdownMenu.Item>
@@ -42,8 +41,7 @@ interface ExportMenuProps<T extends string> {
 export function ExportMenu<T extends string>({ label, choices, why = null, onChoose }: ExportMenuProps<T>) {
   if (why !== null) {
     return (
-      <Button why={why} aria-label={label}>
-        <DownloadIcon />
+      <Button icon={DownloadIcon} why={why} aria-label={label}>
         Export
       </Button>
     );

@@ -1,12 +1,11 @@
 import { type ReactNode, useMemo } from 'react';
-import { modelChoices, pairOf } from '../state/model-choices';
 import { openOutput } from '../state/models';
+import { modelChoices, pairOf } from '../state/roles';
 import { currentRun } from '../state/runs';
 import { notify, setView } from '../state/studio';
 import { chooseToolModels } from '../state/tool-jobs';
-import { useStudio, useStudioState } from '../studio-context';
-import { Button, LinkButton } from './Button';
-import { SwapIcon } from './icons';
+import { useParts, useStudio, useStudioState } from '../studio-context';
+import { Button, LinkButton, SwapIcon } from './Button';
 
 interface ModelSelectProps {
   label: string;
@@ -19,8 +18,7 @@ const LAST_MERGE = 'last merge';
 /** Any opened model, an adapter on its base, or the output of the last merge. */
 export function ModelSelect({ label, value, onChange }: ModelSelectProps) {
   const studio = useStudio();
-  const models = useStudioState((s) => s.models);
-  const recipe = useStudioState((s) => s.recipe);
+  const { models, recipe } = useParts('models', 'recipe');
   const run = useStudioState(currentRun);
   const opening = useStudioState((s) => s.opening.length > 0);
   const choices = useMemo(() => modelChoices({ models, recipe }), [models, recipe]);
@@ -99,9 +97,7 @@ export function OpenModels() {
 
 /** The pair as chosen, or as the recipe suggests it. */
 export function usePair() {
-  const models = useStudioState((s) => s.models);
-  const recipe = useStudioState((s) => s.recipe);
-  const tools = useStudioState((s) => s.tools);
+  const { models, recipe, tools } = useParts('models', 'recipe', 'tools');
   return useMemo(() => pairOf({ models, recipe, tools }), [models, recipe, tools]);
 }
 
@@ -118,15 +114,13 @@ export function PairPicker() {
         <ModelSelect label="Base" value={base} onChange={(ref) => chooseToolModels(studio, { base: ref })} />
       </div>
       <Button
+        icon={SwapIcon}
         variant="quiet"
-        iconOnly
         aria-label="Swap the two models"
         tip="Swap"
         why={base === null || finetuned === null ? 'Choose two models first.' : null}
         onClick={() => chooseToolModels(studio, { base: finetuned, finetuned: base })}
-      >
-        <SwapIcon />
-      </Button>
+      />
       <div className="stack tight">
         <span className="label" aria-hidden="true">
           Fine-tuned model

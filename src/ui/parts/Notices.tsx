@@ -2,18 +2,16 @@ import { type ComponentProps, useEffect, useState } from 'react';
 import { counted, formatBytes, formatCount, formatCounted, formatSeconds } from '../../formats/quantity';
 import type { InterruptedRun } from '../../reports/merge';
 import { reloadToUpdate } from '../offline/app-shell';
-import { discardRun, resumeRun, takeOverMerge, whyNotYet } from '../state/interrupted-merges';
 import { restartStep, whyNoTool } from '../state/job';
 import { resumable } from '../state/past-runs';
+import { discardRun, resumeRun, takeOverMerge, whyNotYet } from '../state/run';
 import { currentRun, interruptedRuns } from '../state/runs';
 import { dismissNotice } from '../state/studio';
 import type { Notice } from '../state/studio-state';
 import { JOB_WORDS } from '../state/tabs';
 import { useStudio, useStudioState } from '../studio-context';
-import { Button } from './Button';
-import { HubWaiting } from './HubWaiting';
-import { CloseIcon } from './icons';
-import { Message } from './Message';
+import { Button, CloseIcon } from './Button';
+import { HubWaiting, Message } from './Message';
 
 /** How long a note stays that asks for nothing, in milliseconds. */
 const NOTE_MS = 12_000;
@@ -31,9 +29,12 @@ function OneNotice({ notice }: { notice: Notice }) {
   return (
     <li onPointerEnter={() => setHeld(true)} onPointerLeave={() => setHeld(false)}>
       <Message tone={tone} title={message} hint={hint} live />
-      <Button variant="quiet" iconOnly aria-label="Dismiss" onClick={() => dismissNotice(studio, id)}>
-        <CloseIcon />
-      </Button>
+      <Button
+        icon={CloseIcon}
+        variant="quiet"
+        aria-label="Dismiss"
+        onClick={() => dismissNotice(studio, id)}
+      />
     </li>
   );
 }

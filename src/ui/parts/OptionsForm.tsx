@@ -11,10 +11,7 @@ import {
   type OptionValues,
   shownOptions,
 } from '../../reports/option';
-import { LabeledNumber } from './NumberField';
-import { Segmented } from './Segmented';
-import { named, Select } from './Select';
-import { Toggle } from './Toggle';
+import { LabeledNumber, named, Segmented, Select, Toggle } from './fields';
 
 interface OptionsFormProps<S extends Options> {
   options: S;
@@ -152,7 +149,7 @@ function Either({ label, members, values, edit, needed: isNeeded }: EitherProps)
         }
       />
       {chosen ? <Field name={chosen[0]} option={chosen[1]} value={values[chosen[0]]} edit={edit} /> : null}
-      {chosen ? <p className="small quiet tool-words">{chosen[1].help}</p> : null}
+      {chosen ? <p className="small quiet whole">{chosen[1].help}</p> : null}
     </>
   );
 }

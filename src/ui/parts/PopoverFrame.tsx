@@ -1,34 +1,31 @@
-import { Popover } from 'radix-ui';
-import type { ReactElement, ReactNode } from 'react';
+import { cloneElement, lazy, Suspense, useState } from 'react';
+import { notify } from '../state/studio';
+import { useStudio } from '../studio-context';
+import { PART_MISSING, PartBoundary } from './Message';
+import type { PopoverFrameProps } from './OpenPopover';
 
-interface PopoverFrameProps {
-  /** Name of the opened part. */
-  label: string;
-  /** The button that opens it. */
-  trigger: ReactElement;
-  /** Beside the button, instead of below it. */
-  beside?: boolean;
-  className?: string;
-  onOpenChange?(): void;
-  children: ReactNode;
-}
+const OpenPopover = lazy(() => import('./OpenPopover').then((m) => ({ default: m.OpenPopover })));
 
 /** A part that opens at a button, above the page. */
 export function PopoverFrame(props: PopoverFrameProps) {
-  const { label, trigger, beside = false, className = '', onOpenChange, children } = props;
-  return (
-    <Popover.Root {...(onOpenChange ? { onOpenChange } : {})}>
-      <Popover.Trigger asChild>{trigger}</Popover.Trigger>
-      <Popover.Portal>
-        <Popover.Content
-          className={`popover stack ${className}`.trimEnd()}
-          {...(beside ? { side: 'right', align: 'start', sideOffset: 12 } : { align: 'end', sideOffset: 6 })}
-          collisionPadding={12}
-          aria-label={label}
-        >
-          {children}
-        </Popover.Content>
-      </Popover.Portal>
-    </Popover.Root>
+  const { trigger, onOpenChange } = props;
+  const studio = useStudio();
+  const [pressed, setPressed] = useState(false);
+  const onClick = () => {
+    setPressed(true);
+    onOpenChange?.();
+  };
+  const onMissing = () => {
+    setPressed(false);
+    notify(studio, 'error', PART_MISSING.title, PART_MISSING.hint);
+  };
+  return pressed ? (
+    <PartBoundary onMissing={onMissing}>
+      <Suspense fallback={trigger}>
+        <OpenPopover {...props} />
+      </Suspense>
+    </PartBoundary>
+  ) : (
+    cloneElement(trigger, { onClick, 'aria-haspopup': 'dialog', 'aria-expanded': false } as object)
   );
 }

@@ -1,18 +1,154 @@
 import { type ReactNode, useState } from 'react';
-import { formatBytes, formatCounted } from '../../formats/quantity';
+import { isTreeHash, TREE_PREFIX } from '../../formats/hashes';
+import { formatBytes, formatCounted, formatPercent } from '../../formats/quantity';
 import { entriesOf, fileIn, folderIn, rooted, writableOf } from '../../platform';
-import { saveFiles } from '../local/file-download';
-import { hasDirectoryPicker, pickOutputFolder } from '../local/local-files';
+import { hasDirectoryPicker, pickOutputFolder, saveFile, saveFiles } from '../local/local-files';
 import { freeName } from '../state/built-recipe';
 import type { SavedOutput } from '../state/job-state';
 import { chooseFolder } from '../state/run';
 import { editSlice, noticed, notifyError } from '../state/studio';
 import { useAnswer, useStudio, useStudioState } from '../studio-context';
-import { Button } from './Button';
-import { FileList } from './FileList';
-import { DownloadIcon, FolderIcon } from './icons';
-import { Segmented } from './Segmented';
-import { ZipButton } from './ZipButton';
+import { Button, DownloadIcon, FolderIcon, LinkButton } from './Button';
+import { Segmented } from './fields';
+
+interface ListedFile {
+  name: string;
+  bytes: number | undefined;
+  hash: string | undefined;
+  /** The file itself, once it is at hand. */
+  file: File | undefined;
+}
+
+/**
+ * Files that were written: name, hash and size, and a download each.
+ * @param waiting why a file that is not at hand cannot be downloaded; null for files in a folder of the user's own
+ */
+export function FileList({ files, waiting }: { files: readonly ListedFile[]; waiting: string | null }) {
+  return (
+    <ul className="files ruled panel">
+      {files.map(({ name, bytes, hash, file }) => (
+        <li key={name}>
+          <span className="grid grow">
+            <span className="mono small truncate">{name}</span>
+            {hash ? <HashDigits hash={hash} length={12} /> : null}
+            {hash && file ? <Sha256Link file={file} /> : null}
+          </span>
+          <span className="numeric">{bytes === undefined ? '' : formatBytes(bytes)}</span>
+          {waiting === null ? null : (
+            <Button
+              icon={DownloadIcon}
+              aria-label={`Download ${name}`}
+              why={file ? null : waiting}
+              onClick={() => file && saveFile(file, name)}
+            >
+              Download
+            </Button>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** A hash by its first digits; the whole of it where a pointer rests. */
+export function HashDigits({ hash, length }: { hash: string; length: number }) {
+  const { kind, digits } = hashWords(hash);
+  return (
+    <code className="small faint truncate" title={`${kind} ${digits}`}>
+      {kind} {digits.slice(0, length)}…
+    </code>
+  );
+}
+
+/** A hash by its kind and hex digits: that of a whole file, or that of its pieces (docs/formats.md). */
+function hashWords(hash: string): { kind: 'sha256' | 'tree hash'; digits: string } {
+  return isTreeHash(hash)
+    ? { kind: 'tree hash', digits: hash.slice(TREE_PREFIX.length) }
+    : { kind: 'sha256', digits: hash };
+}
+
+/** The plain sha256 of a file, made and copied when somebody asks for it: a merge says what a file is by its tree hash. */
+function Sha256Link({ file }: { file: File }) {
+  const studio = useStudio();
+  const [state, setState] = useState<'idle' | 'reading' | { sha256: string; isCopied: boolean }>('idle');
+  const make = async () => {
+    if (state === 'reading') return;
+    setState('reading');
+    try {
+      const sha256 = await studio.worker.sha256(file);
+      const isCopied = await navigator.clipboard.writeText(sha256).then(
+        () => true,
+        () => false,
+      );
+      setState({ sha256, isCopied });
+    } catch (thrown) {
+      setState('idle');
+      notifyError(studio, thrown);
+    }
+  };
+  if (typeof state === 'object') {
+    return (
+      <code className="small faint truncate" title={`sha256 ${state.sha256}`} role="status">
+        sha256 {state.sha256.slice(0, 12)}…{state.isCopied ? ' copied' : ''}
+      </code>
+    );
+  }
+  const text = state === 'reading' ? 'reading the file…' : 'copy sha256';
+  return (
+    <span>
+      <LinkButton aria-label={`${text} of ${file.name}`} onClick={() => void make()}>
+        {text}
+      </LinkButton>
+    </span>
+  );
+}
+
+interface ZipButtonProps {
+  /** Of the folder inside, and of the .zip. */
+  name: string;
+  files(): Promise<readonly { name: string; file: File }[]>;
+  why: string | null;
+  /** Without words, for a row of a list. */
+  small?: boolean;
+  label?: string;
+  /** Told of the .zip and its bytes once the browser has it. */
+  onSaved?(file: string, bytes: number): void;
+}
+
+/** All files as one .zip: browsers ask before the second of several downloads. */
+export function ZipButton(props: ZipButtonProps) {
+  const { name, files, why, small = false, label = 'Download as .zip', onSaved } = props;
+  const studio = useStudio();
+  const [share, setShare] = useState<number | null>(null);
+  const save = async () => {
+    setShare(0);
+    try {
+      const [{ zipOf }, found] = await Promise.all([import('../../formats/zip'), files()]);
+      const all = found.reduce((sum, { file }) => sum + file.size, 0);
+      const inFolder = found.map(({ name: path, file }) => ({ name: `${name}/${path}`, file }));
+      const zip = await zipOf(inFolder, (bytes) => setShare(bytes / Math.max(1, all)));
+      saveFile(zip, `${name}.zip`);
+      onSaved?.(`${name}.zip`, zip.size);
+    } catch (thrown) {
+      notifyError(studio, thrown);
+    } finally {
+      setShare(null);
+    }
+  };
+  const reading = share === null ? null : `Reading the files, ${formatPercent(share)}`;
+  return (
+    <Button
+      icon={DownloadIcon}
+      why={why ?? reading}
+      onClick={() => void save()}
+      {...(small
+        ? { iconOnly: true, tip: 'Download as .zip', 'aria-label': `Download ${name} as .zip` }
+        : { variant: 'primary' as const })}
+    >
+      {small ? null : share === null ? label : `Reading, ${formatPercent(share)}`}
+    </Button>
+  );
+}
 
 const GONE = 'These files were deleted; merge again to have them.';
 const FETCHING = 'Being fetched from this browser’s storage.';
@@ -108,18 +244,21 @@ function SaveAll({ name, files, why }: SaveAllProps) {
           }
         />
         <Button
+          icon={DownloadIcon}
           why={why}
           onClick={() => {
             saveFiles(files);
             setSaved(`${formatCounted(files.length, 'file')} are with your browser’s downloads.`);
           }}
         >
-          <DownloadIcon />
           Files one by one
         </Button>
         {hasDirectoryPicker() ? (
-          <Button why={why ?? (writing ? 'Being written.' : null)} onClick={() => void toFolder()}>
-            <FolderIcon />
+          <Button
+            icon={FolderIcon}
+            why={why ?? (writing ? 'Being written.' : null)}
+            onClick={() => void toFolder()}
+          >
             {writing ? 'Writing…' : 'Save into a folder…'}
           </Button>
         ) : null}
@@ -176,8 +315,11 @@ export function SaveTo({ what }: { what: string }) {
         onChange={(kind) => editSlice(studio, 'output', { kind })}
       />
       {output.kind === 'folder' && noFolder === null ? (
-        <Button variant="quiet" onClick={() => void noticed(studio, () => chooseFolder(studio))}>
-          <FolderIcon />
+        <Button
+          icon={FolderIcon}
+          variant="quiet"
+          onClick={() => void noticed(studio, () => chooseFolder(studio))}
+        >
           {output.folder === null ? 'Choose folder…' : 'Choose another…'}
         </Button>
       ) : null}

@@ -1,4 +1,7 @@
-import { type ReactNode, useId } from 'react';
+import { type CSSProperties, type ReactNode, useId } from 'react';
+import { formatBytes, formatCounted, formatParameters } from '../../formats/quantity';
+import type { ModelInfo } from '../../reports/models';
+import { CONTRIBUTOR_COLORS } from '../state/recipe-state';
 
 interface SectionProps {
   title: ReactNode;
@@ -12,9 +15,11 @@ interface SectionProps {
 export function Section({ title, aside, className, children }: SectionProps) {
   const id = useId();
   return (
-    <section className={`section${className ? ` ${className}` : ''}`} aria-labelledby={id}>
-      <div className="section-head">
-        <h2 id={id}>{title}</h2>
+    <section className={`stack section${className ? ` ${className}` : ''}`} aria-labelledby={id}>
+      <div className="row spread section-head">
+        <h2 id={id} className="label">
+          {title}
+        </h2>
         {aside}
       </div>
       {children}
@@ -26,7 +31,7 @@ export function Section({ title, aside, className, children }: SectionProps) {
 export function Fact({ label, value, bad }: { label: string; value: string; bad?: boolean }) {
   return (
     <div>
-      <dt>{label}</dt>
+      <dt className="quiet">{label}</dt>
       <dd className={bad ? 'tone-bad' : undefined}>{value}</dd>
     </div>
   );
@@ -45,7 +50,7 @@ export function FoldedList({
   return items.length === 0 ? null : (
     <details open={bad === true || items.length <= 3}>
       <summary className={bad ? 'small tone-bad' : 'small quiet'}>{title}</summary>
-      <ul className="problem-tensors mono small">
+      <ul className="problem-tensors scroll mono small">
         {items.map((item) => (
           <li key={item}>{item}</li>
         ))}
@@ -57,10 +62,113 @@ export function FoldedList({
 /** What was found, in sentences. */
 export function Sentences({ words, bad }: { words: readonly string[]; bad?: boolean }) {
   return words.length === 0 ? null : (
-    <ul className={bad ? 'findings tone-bad' : 'findings'}>
+    <ul className={bad ? 'stack tight findings tone-bad' : 'stack tight findings'}>
       {words.map((sentence) => (
         <li key={sentence}>{sentence}</li>
       ))}
     </ul>
+  );
+}
+
+export type Cost = [label: string, value: string, more: string];
+
+interface CostsProps {
+  items: readonly Cost[];
+  /** Long words of context break into lines instead of being cut. */
+  wraps?: boolean;
+}
+
+/** Figures side by side, each with its name and a few words of context. */
+export function Costs({ items, wraps = false }: CostsProps) {
+  return (
+    <dl className="columns costs panel">
+      {items.map(([label, value, more]) => (
+        <div key={label}>
+          <dt className="label">{label}</dt>
+          <dd className="grid">
+            <strong>{value}</strong>
+            {wraps ? (
+              <span className="small quiet">{more}</span>
+            ) : (
+              <span className="small quiet truncate" title={more}>
+                {more}
+              </span>
+            )}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** Letters of the shown runs, by their places. */
+export const LETTERS = ['A', 'B', 'C', 'D'];
+
+/** The CSS color of a contributor. */
+export function modelColor(color: number): string {
+  return `var(--model-${color % CONTRIBUTOR_COLORS})`;
+}
+
+/** The color of a shown run, by its place. */
+export function runColor(place: number): CSSProperties {
+  return { '--run': `var(--run-${place})` } as CSSProperties;
+}
+
+/** The letter of a shown run on its color; other words, for what is no run, on that of a tag. */
+export function RunLetter({ place, children = LETTERS[place] }: { place: number; children?: string }) {
+  return (
+    <span
+      className="tag rigid run-letter"
+      {...(place >= 0 ? { 'data-run': true, style: runColor(place) } : {})}
+    >
+      {children}
+    </span>
+  );
+}
+
+/** A contributor's color; the name stands beside it or in the label. */
+export function Swatch({ color, dot, label }: { color: number; dot?: boolean; label?: string }) {
+  return (
+    <span
+      className="swatch"
+      data-dot={dot || undefined}
+      style={{ background: modelColor(color) }}
+      {...(label ? { role: 'img', 'aria-label': label, title: label } : { 'aria-hidden': true })}
+    />
+  );
+}
+
+interface ModelMetaProps {
+  model: ModelInfo;
+  /** Only what fits on one line of a card. */
+  short?: boolean;
+  children?: ReactNode;
+}
+
+/** Summary of a model in one line: `llama · 1.24 M params · BF16 · 2.48 MB · 6 layers`. */
+export function ModelMeta({ model, short, children }: ModelMetaProps) {
+  if (short && model.adapter) {
+    return (
+      <div className="row wrap small quiet close">
+        <span>{model.adapter.summary}</span>
+        <span>{formatBytes(model.bytes)}</span>
+        {children}
+      </div>
+    );
+  }
+  return (
+    <div className="row wrap small quiet close">
+      {model.adapter ? <span>{model.adapter.summary}</span> : null}
+      {model.family && !model.adapter && !short ? <span>{model.family}</span> : null}
+      <span>{formatParameters(model.parameters)} params</span>
+      <span>{Object.keys(model.dtypes).join(' + ')}</span>
+      <span>{formatBytes(model.bytes)}</span>
+      {model.layers !== undefined && !model.adapter && !short ? (
+        <span>{formatCounted(model.layers, 'layer')}</span>
+      ) : null}
+      {model.license ? <span>{model.license}</span> : null}
+      {model.commit ? <code title={model.commit}>{model.commit.slice(0, 7)}</code> : null}
+      {children}
+    </div>
   );
 }

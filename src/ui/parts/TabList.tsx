@@ -22,7 +22,7 @@ export function TabList({ label, chosen, children }: { label: string; chosen: st
   return (
     <Tabs.List
       ref={list}
-      className="tabs"
+      className="tabs row scroll-x"
       aria-label={label}
       onFocus={({ target, currentTarget }) => {
         if (target === currentTarget)

@@ -40,7 +40,7 @@ function Bar({ job }: { job: Job }) {
   return (
     <div className="tool-bar panel">
       <Progress label={title} share={share} />
-      <p className="small tool-line">
+      <p className="row wrap small close">
         <span className="truncate mono">
           {job.canceling ? 'Canceling…' : p ? p.item || stageWord(p) : 'Starting…'}
         </span>
@@ -89,6 +89,7 @@ export function Progress({ label, share, words, done, className = '' }: Progress
   return (
     <span
       className={`bar progress ${className}`.trimEnd()}
+      data-done={done || undefined}
       {...(label !== null && {
         role: 'progressbar',
         'aria-label': label,
@@ -98,7 +99,7 @@ export function Progress({ label, share, words, done, className = '' }: Progress
         'aria-valuetext': words,
       })}
     >
-      <span className="progress-fill" data-done={done || undefined} style={{ width: `${share * 100}%` }} />
+      <span className="bar-fill" style={{ width: `${share * 100}%` }} />
     </span>
   );
 }

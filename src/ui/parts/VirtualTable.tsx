@@ -5,7 +5,7 @@ import { useVirtualizer } from '@tanstack/react-virtual';
 import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import { displayName } from '../../formats/names';
 import { formatCount, formatCounted } from '../../formats/quantity';
-import { SearchIcon } from './icons';
+import { SearchIcon } from './Button';
 
 export interface TableColumn<T> {
   id: string;
@@ -107,7 +107,7 @@ export function VirtualTable<T>(props: VirtualTableProps<T>) {
   return (
     <div
       ref={scroller}
-      className="table panel"
+      className="table scroll panel"
       role="grid"
       tabIndex={0}
       aria-label={label}
@@ -116,7 +116,7 @@ export function VirtualTable<T>(props: VirtualTableProps<T>) {
       aria-activedescendant={drawn ? `${id}-${at}` : undefined}
       onKeyDown={onKeyDown}
     >
-      <div className="table-head" role="row" style={tracks} aria-rowindex={1}>
+      <div className="table-head tiny quiet strong nowrap" role="row" style={tracks} aria-rowindex={1}>
         {columns.map((column) => (
           <Head
             key={column.id}
@@ -127,7 +127,7 @@ export function VirtualTable<T>(props: VirtualTableProps<T>) {
         ))}
       </div>
       {rows.length === 0 ? (
-        <div className="table-empty" role="row">
+        <div className="table-empty quiet" role="row">
           <div role="gridcell">{empty}</div>
         </div>
       ) : null}
@@ -141,7 +141,7 @@ export function VirtualTable<T>(props: VirtualTableProps<T>) {
               key={key}
               id={`${id}-${item.index}`}
               role="row"
-              className="table-row"
+              className="table-row mono small nowrap"
               aria-rowindex={item.index + 2}
               aria-selected={key === selected}
               style={{ ...tracks, top: item.start - HEAD_HEIGHT }}
@@ -225,7 +225,7 @@ export function TensorTable<T>(props: TensorTableProps<T>) {
   const { title, of, what, filter, onFilter, children, ...table } = props;
   const words = filter.trim();
   return (
-    <section className="table-section" aria-label={title}>
+    <section className="grid head-rows table-section" aria-label={title}>
       <div className="row wrap apart">
         <label className="search">
           <SearchIcon />
@@ -272,7 +272,7 @@ export function TensorName({ name }: { name: string }) {
   const parts = short.split('.');
   const end = parts.length > 2 ? parts.slice(-2).join('.') : '';
   return (
-    <span className="tensor-name" title={displayName(name)}>
+    <span className="tensor-name nowrap" title={displayName(name)}>
       {end === '' ? (
         <bdi className="truncate">{short}</bdi>
       ) : (
@@ -282,7 +282,9 @@ export function TensorName({ name }: { name: string }) {
           <bdi className="truncate" aria-hidden="true">
             {short.slice(0, -end.length)}
           </bdi>
-          <bdi aria-hidden="true">{end}</bdi>
+          <bdi className="rigid" aria-hidden="true">
+            {end}
+          </bdi>
         </>
       )}
     </span>

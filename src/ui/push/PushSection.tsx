@@ -7,11 +7,9 @@ import type { Recipe } from '../../formats/recipe';
 import type { PushReport, PushSource } from '../../reports/push';
 import { HubSettings } from '../add-model/HubSettings';
 import { Button } from '../parts/Button';
-import { ErrorCard } from '../parts/ErrorCard';
-import { Message } from '../parts/Message';
+import { choices, named, Segmented, Select } from '../parts/fields';
+import { ErrorCard, Message } from '../parts/Message';
 import { Section } from '../parts/Section';
-import { Segmented } from '../parts/Segmented';
-import { named, Select } from '../parts/Select';
 import { ToolBar } from '../parts/ToolBar';
 import { runTool, whyNoTool } from '../state/job';
 import { type PushSlice, tensorProgress } from '../state/job-state';
@@ -94,10 +92,7 @@ function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pusha
           <Segmented
             label="Who may see a new repository"
             value={state.private ? 'private' : 'public'}
-            options={[
-              { value: 'private', label: 'Private' },
-              { value: 'public', label: 'Public' },
-            ]}
+            options={choices({ private: 'Private', public: 'Public' })}
             onChange={(value) => editPushTarget(studio, { private: value === 'private' })}
           />
           <span className="spacer" />
@@ -135,7 +130,7 @@ function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pusha
           }
           live
         >
-          <ul className="mono small problem-tensors" aria-label="Files that would be replaced">
+          <ul className="mono small scroll problem-tensors" aria-label="Files that would be replaced">
             {state.target.taken.map((path) => (
               <li key={path}>{path}</li>
             ))}
@@ -315,6 +310,7 @@ async function send(
   const request = {
     ...{ source, repo, replace, private: own.private },
     summary: `${name}, merged with Amalgam`,
+    studio: `${location.origin}${location.pathname}`,
     ...(results.length > 0 ? { results } : {}),
   };
   const outcome = await runTool(

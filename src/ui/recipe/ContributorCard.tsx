@@ -12,12 +12,10 @@ import { formatSetting } from '../../formats/quantity';
 import type { MergeMethod } from '../../merge/method';
 import { densityAdvised, keepsNothing } from '../../merge/method-conflicts';
 import type { ModelInfo } from '../../reports/models';
-import { Button, LinkButton, Tip } from '../parts/Button';
-import { ChevronIcon, CloseIcon, GripIcon } from '../parts/icons';
+import { Button, ChevronIcon, CloseIcon, GripIcon, LinkButton, Tip } from '../parts/Button';
+import { Toggle } from '../parts/fields';
 import { Problem } from '../parts/Message';
-import { ModelMeta } from '../parts/ModelMeta';
-import { modelColor, Swatch } from '../parts/Swatch';
-import { Toggle } from '../parts/Toggle';
+import { ModelMeta, modelColor, Swatch } from '../parts/Section';
 import { shortName } from '../state/built-recipe';
 import {
   type ContributorState,
@@ -120,7 +118,7 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
           `With density 0 nothing of ${name} is kept. Choose a density above 0, or switch the model off.`}
       </Problem>
       {enabled && advised !== undefined ? (
-        <p className="field-advice" role="status">
+        <p className="small toned" data-tone="warn" role="status">
           Density 1, mergekit’s default, trims nothing of {name}.{' '}
           <LinkButton onClick={() => edit('density', advised)}>
             Use {formatSetting(advised, 0.01)}, as recommended
@@ -178,26 +176,22 @@ const CardHead = memo(function CardHead(props: CardHeadProps) {
         />
       ) : null}
       <Button
+        icon={ChevronIcon}
         variant="quiet"
-        iconOnly
         className="little card-fold"
         tip={open ? 'Only the first setting' : 'All settings, and what the model is'}
         aria-label={`Settings of ${name}`}
         aria-expanded={open}
         onClick={() => onOpen(!open)}
-      >
-        <ChevronIcon />
-      </Button>
+      />
       <Button
+        icon={CloseIcon}
         variant="quiet"
-        iconOnly
         className="little card-remove"
         tip="Remove from the recipe"
         aria-label={`Remove ${name}`}
         onClick={() => editRecipe(studio, (r) => removeContributor(r, ref))}
-      >
-        <CloseIcon />
-      </Button>
+      />
     </div>
   );
 });
@@ -207,7 +201,7 @@ function Lineage({ model, base }: { model: ModelInfo; base: ModelInfo | undefine
   const badge = lineage(model, base);
   return (
     <Tip text={badge.why}>
-      <span className="small quiet lineage" data-tone={badge.tone}>
+      <span className="small quiet rigid toned" data-tone={badge.tone === 'warn' ? 'warn' : undefined}>
         {badge.text}
       </span>
     </Tip>
@@ -254,9 +248,9 @@ function Grip({ label, at, moving, onMove, onMoving }: GripProps) {
   };
   return (
     <Button
+      icon={GripIcon}
       ref={button}
       variant="quiet"
-      iconOnly
       className="little card-grip"
       aria-label={label}
       title="Drag, or press the arrow keys, to change the order"
@@ -266,8 +260,6 @@ function Grip({ label, at, moving, onMove, onMoving }: GripProps) {
         event.currentTarget.focus();
         onMoving(true);
       }}
-    >
-      <GripIcon />
-    </Button>
+    />
   );
 }

@@ -111,14 +111,14 @@ export function CurveEditor({ points, spec, label, onChange }: CurveEditorProps)
           />
         ))}
       </div>
-      <div className="curve-axis">
+      <div className="axis curve-axis">
         <span>{layers > 0 ? 'layer 0' : 'first layer'}</span>
-        <span className="numeric curve-read" aria-hidden="true">
+        <span className="numeric ink" aria-hidden="true">
           {read === null ? '' : `${place(read)}: ${formatSetting(points[read]!, step)}`}
         </span>
         <span>{layers > 0 ? layers - 1 : 'last'}</span>
       </div>
-      <div className="row curve-tools">
+      <div className="row tight curve-tools">
         <span className="spacer" />
         <span className="small quiet">{formatCounted(points.length, 'point')}</span>
         <Button

@@ -1,11 +1,10 @@
 import { memo, useCallback } from 'react';
 import { methods } from '../../merge/methods/index';
 import { LinkButton, Tip } from '../parts/Button';
+import { choices, NumberField, Select } from '../parts/fields';
 import { Problem } from '../parts/Message';
-import { NumberField } from '../parts/NumberField';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import { Section } from '../parts/Section';
-import { Select } from '../parts/Select';
 import { usesSeed } from '../state/built-recipe';
 import {
   effectiveSpecs,
@@ -19,7 +18,7 @@ import {
 } from '../state/recipe-state';
 import { recipeProblems } from '../state/recipe-validation';
 import { editRecipe, methodOf } from '../state/studio';
-import { useStudio, useStudioState } from '../studio-context';
+import { useParts, useStudio, useStudioState } from '../studio-context';
 import { ParameterField } from './ParameterField';
 
 /** The merge method: picker, one-line meaning, its parameters. Everything comes from the method's file. */
@@ -91,7 +90,7 @@ function Seed() {
         invalid={problem !== undefined}
         onChange={(next) => editRecipe(studio, (r) => ({ ...r, seed: next }))}
       />
-      <Problem className="parameter-problem">{problem?.remedy}</Problem>
+      <Problem className="whole">{problem?.remedy}</Problem>
     </div>
   );
 }
@@ -103,8 +102,7 @@ function Conflict() {
 }
 
 function useProblem(kind: 'seed' | 'method') {
-  const recipe = useStudioState((s) => s.recipe);
-  const models = useStudioState((s) => s.models);
+  const { recipe, models } = useParts('recipe', 'models');
   return recipeProblems(recipe, models, methodOf(recipe)).find((p) => p.place.kind === kind);
 }
 
@@ -120,10 +118,7 @@ function CurveEnds({ ends }: { ends: GradientEnds }) {
         className="select parameter-wide"
         aria-label="Curves outside the layers"
         value={ends}
-        options={[
-          { value: 'nearest', label: 'nearest end of the curve' },
-          { value: 'mergekit', label: 'first point, as mergekit' },
-        ]}
+        options={choices({ nearest: 'nearest end of the curve', mergekit: 'first point, as mergekit' })}
         onChange={(gradientEnds) => editRecipe(studio, (r) => ({ ...r, gradientEnds }))}
       />
     </div>
@@ -138,15 +133,15 @@ const MethodHelp = memo(function MethodHelp() {
     <PopoverFrame label={`About ${method.title}`} trigger={<LinkButton>what is this?</LinkButton>} beside>
       <h3>{method.title}</h3>
       <p>{method.summary}</p>
-      <code className="formula">{method.formula}</code>
+      <code className="formula grid small quiet">{method.formula}</code>
       <p className="small quiet">
         W₀ is the base, Wᵢ a contributor, τᵢ = Wᵢ − W₀ its change (its task vector), wᵢ its weight.
       </p>
-      <dl className="stack terms">
+      <dl className="stack small">
         {parameters.map(({ name, spec }) => (
           <div key={name}>
-            <dt>{spec.label}</dt>
-            <dd>{spec.help}</dd>
+            <dt className="strong">{spec.label}</dt>
+            <dd className="quiet">{spec.help}</dd>
           </div>
         ))}
       </dl>

@@ -60,8 +60,8 @@ function ChangedModel({ name }: { name: string }) {
   if (!model || origin?.kind !== 'local' || !origin.was || isSameModel(origin, model)) return null;
   const { bytes } = origin.was;
   return (
-    <div className="stack unopened">
-      <p className="small" role="status">
+    <div className="stack">
+      <p className="small toned" data-tone="warn" role="status">
         Not the folder this recipe was made with:{' '}
         {bytes === model.bytes
           ? 'its tensors differ.'

@@ -1,11 +1,8 @@
 import { type FormEvent, useMemo, useState } from 'react';
 import { formatCount, formatCounted } from '../../formats/quantity';
 import type { PlanTensor } from '../../reports/plan';
-import { Button, LinkButton } from '../parts/Button';
-import { Chip } from '../parts/Chip';
-import { PlusIcon } from '../parts/icons';
-import { Select } from '../parts/Select';
-import { Toggle } from '../parts/Toggle';
+import { Button, LinkButton, PlusIcon } from '../parts/Button';
+import { Chip, choices, Select, Toggle } from '../parts/fields';
 import type { RecipeState } from '../state/recipe-state';
 import { editRecipe } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
@@ -122,7 +119,7 @@ export function ModuleSection() {
           merge all
         </LinkButton>
       )}
-      <ul className="modules">
+      <ul className="modules ruled">
         {groups.map((group) => (
           <Group key={group.id} group={group} exclude={exclude} />
         ))}
@@ -155,7 +152,7 @@ function Group({ group, exclude }: { group: ModuleGroup; exclude: readonly strin
   return (
     <li>
       <details className="module-group">
-        <summary>
+        <summary className="row">
           <span className="grow">{label}</span>
           <span className="small quiet">
             {off === 0
@@ -165,7 +162,7 @@ function Group({ group, exclude }: { group: ModuleGroup; exclude: readonly strin
                 : `${modules.length - off} of ${modules.length} merged`}
           </span>
         </summary>
-        <ul className="module-list">
+        <ul className="grid scroll module-list">
           {modules.map((module) => (
             <li key={module.pattern} className="row">
               <span className="mono small truncate grow" title={module.pattern}>
@@ -240,10 +237,7 @@ function NewPattern() {
       <Select<typeof kind>
         aria-label="What the pattern does"
         value={kind}
-        options={[
-          { value: 'exclude', label: 'not' },
-          { value: 'include', label: 'only' },
-        ]}
+        options={choices({ exclude: 'not', include: 'only' })}
         onChange={setKind}
       />
       <input
@@ -256,13 +250,11 @@ function NewPattern() {
         onChange={(event) => setText(event.target.value)}
       />
       <Button
-        iconOnly
+        icon={PlusIcon}
         type="submit"
         aria-label="Add the pattern"
         why={pattern === '' ? 'Type a part of a tensor’s name, or a pattern with * and ?.' : null}
-      >
-        <PlusIcon />
-      </Button>
+      />
     </form>
   );
 }

@@ -11,12 +11,9 @@ import {
 } from 'react';
 import { formatSetting } from '../../formats/quantity';
 import type { NumberSpec, ParameterSpec } from '../../merge/method';
-import { Button, LinkButton, Tip } from '../parts/Button';
-import { CurveIcon } from '../parts/icons';
+import { Button, CurveIcon, LinkButton, Tip } from '../parts/Button';
+import { NumberField, Select, Toggle } from '../parts/fields';
 import { Problem } from '../parts/Message';
-import { NumberField } from '../parts/NumberField';
-import { Select } from '../parts/Select';
-import { Toggle } from '../parts/Toggle';
 import { isRecipeOf } from '../state/recipe-identity';
 import type { SettingValue } from '../state/recipe-state';
 import { curveStep, mayCurve, settingProblem, snapped } from '../state/recipe-validation';
@@ -98,7 +95,7 @@ export const ParameterField = memo(function ParameterField(props: ParameterField
       {spec.kind === 'number' ? (
         <NumberParameter spec={spec} label={label} helpId={helpId} value={value} onChange={onChange} />
       ) : spec.kind === 'boolean' ? (
-        <span className="parameter-wide">
+        <span className="row small parameter-wide">
           <Toggle
             checked={value === true}
             onCheckedChange={onChange}
@@ -108,7 +105,7 @@ export const ParameterField = memo(function ParameterField(props: ParameterField
           <span className="faint">{value === true ? 'on' : 'off'}</span>
         </span>
       ) : spec.kind === 'text' ? (
-        <Suspense fallback={<span className="parameter-wide" />}>
+        <Suspense fallback={<span className="row small parameter-wide" />}>
           <TextParameter
             label={label}
             self={spec.default}
@@ -130,7 +127,7 @@ export const ParameterField = memo(function ParameterField(props: ParameterField
       <span id={helpId} className="visually-hidden">
         {helpOf(spec)}
       </span>
-      <Problem className="parameter-problem">{problem}</Problem>
+      <Problem className="whole">{problem}</Problem>
     </div>
   );
 });
@@ -246,16 +243,14 @@ interface CurveToggleProps {
 const CurveToggle = memo(function CurveToggle({ label, pressed, onToggle }: CurveToggleProps) {
   return (
     <Button
+      icon={CurveIcon}
       variant="quiet"
-      iconOnly
       className="little"
       tip={pressed ? 'One value for all layers' : 'Set it per layer'}
       aria-label={`Set ${label} per layer`}
       aria-pressed={pressed}
       onClick={onToggle}
-    >
-      <CurveIcon />
-    </Button>
+    />
   );
 });
 

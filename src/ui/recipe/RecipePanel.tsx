@@ -1,20 +1,16 @@
 import { lazy, Suspense } from 'react';
 import { formatCounted } from '../../formats/quantity';
-import { ActionButton } from '../parts/ActionButton';
-import { LinkButton } from '../parts/Button';
+import { ActionButton, LinkButton } from '../parts/Button';
+import { NumberField, Segmented, Select } from '../parts/fields';
 import { Problem } from '../parts/Message';
-import { ModelMeta } from '../parts/ModelMeta';
-import { NumberField } from '../parts/NumberField';
-import { Section } from '../parts/Section';
-import { Segmented } from '../parts/Segmented';
-import { Select } from '../parts/Select';
+import { ModelMeta, Section } from '../parts/Section';
 import { ACTIONS, perform } from '../state/actions';
 import { fullName, shortName } from '../state/built-recipe';
 import { outputCombination } from '../state/recipe-state';
 import { needsNoBase, recipeProblems } from '../state/recipe-validation';
 import { editRecipe, methodOf, setView } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
-import { useRecipeAs, useRoomy, useStudio, useStudioState } from '../studio-context';
+import { useParts, useRecipeAs, useRoomy, useStudio, useStudioState } from '../studio-context';
 import { ContributorCard } from './ContributorCard';
 import { MethodSection } from './MethodSection';
 import { ModelAccess, OpenAllAgain } from './ModelAccess';
@@ -62,7 +58,7 @@ function VocabularySection() {
           <span>Pad vocabulary to a multiple of</span>
           <span className="row">
             <NumberField
-              className="field mono vocabulary-multiple"
+              className="field mono short"
               label="Pad vocabulary to a multiple of"
               value={multiple}
               min={1}
@@ -91,7 +87,7 @@ function VocabularySection() {
 function Differences({ words }: { words: readonly string[] }) {
   const rest = words.slice(SHOWN);
   return (
-    <div className="small vocabulary-words">
+    <div className="stack tight small">
       {words.slice(0, SHOWN).map((sentence) => (
         <p key={sentence}>{sentence}</p>
       ))}
@@ -240,8 +236,7 @@ function ContributorsSection() {
 
 /** Problem of the base or the contributors that prevents a recipe. */
 function ModelsProblem({ kind }: { kind: 'base' | 'contributors' }) {
-  const recipe = useStudioState((s) => s.recipe);
-  const models = useStudioState((s) => s.models);
+  const { recipe, models } = useParts('recipe', 'models');
   const opening = useStudioState((s) => s.opening.length > 0);
   // An empty recipe that is still being filled is not a mistake, and its own card shows what is missing.
   const empty = opening || (kind === 'base' ? recipe.base === null : recipe.contributors.length === 0);
@@ -256,7 +251,7 @@ function RecipeLinks() {
   const as = useRecipeAs();
   const roomy = useRoomy();
   return (
-    <div className="row apart recipe-links">
+    <div className="row recipe-links">
       <Segmented
         label="Show the recipe as"
         value={as}

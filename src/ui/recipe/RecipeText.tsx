@@ -2,24 +2,24 @@ import '../styles/recipe-edit.css';
 import { useId, useMemo } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import { formatCounted } from '../../formats/quantity';
-import type { Recipe } from '../../formats/recipe';
+import { DEFAULT_SHARD_BYTES, parseModelRef, type Recipe } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-format';
 import { recipeModels, recipeRepositories } from '../../formats/recipe-models';
 import { parseRecipe } from '../../formats/recipe-yaml';
+import { exportWarnings } from '../../merge/method-export';
 import { methodById } from '../../merge/methods/index';
 import { unknownAtLines } from '../../merge/recipe-names';
 import type { ModelInfo } from '../../reports/models';
-import { Button } from '../parts/Button';
-import { CopyButton, TextBlock } from '../parts/CopyButton';
-import { FileButton } from '../parts/FileButton';
+import { saveText } from '../local/local-files';
+import { Button, CopyButton, DownloadIcon, FileButton, TextBlock } from '../parts/Button';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
-import { buildRecipe, shortName } from '../state/built-recipe';
+import { buildRecipe, outputName, shortName } from '../state/built-recipe';
 import { hubModels, isRecipeOpen, missingModels, openAllOfHub } from '../state/named-models';
 import { recipeState } from '../state/opened-recipe';
 import { addContributor, type RecipeState } from '../state/recipe-state';
 import { editRecipe, methodOf, setView } from '../state/studio';
-import { useRecipeAs, useStudio, useStudioState } from '../studio-context';
+import { useParts, useRecipeAs, useStudio, useStudioState } from '../studio-context';
 import { ModelAccess } from './ModelAccess';
 
 /**
@@ -28,8 +28,7 @@ import { ModelAccess } from './ModelAccess';
  */
 export function RecipeText() {
   const studio = useStudio();
-  const recipe = useStudioState((s) => s.recipe);
-  const models = useStudioState((s) => s.models);
+  const { recipe, models } = useParts('recipe', 'models');
   const written = useMemo(
     () => formatRecipe(buildRecipe(recipe, models, methodOf(recipe))),
     [recipe, models],
@@ -65,7 +64,7 @@ export function RecipeText() {
   const lines = text.split('\n');
   return (
     <div className="stack recipe-text">
-      <div className="row wrap recipe-text-head">
+      <div className="row wrap">
         <span className="small quiet" role="status">
           {problems.length === 0
             ? warnings.length === 0
@@ -86,20 +85,20 @@ export function RecipeText() {
         </FileButton>
         <GetAll />
       </div>
-      <div className="recipe-text-page" data-invalid={problems.length > 0 || undefined}>
+      <div className="scroll recipe-text-page" data-invalid={problems.length > 0 || undefined}>
         <ol className="recipe-text-lines" aria-hidden="true">
           {lines.map((_, i) => (
             <li
               // biome-ignore lint/suspicious/noArrayIndexKey: a line is its number.
               key={i}
-              data-wrong={wrong.has(i + 1) || undefined}
-              data-doubtful={doubtful.has(i + 1) || undefined}
+              data-tone={wrong.has(i + 1) ? 'bad' : doubtful.has(i + 1) ? 'warn' : undefined}
             >
               {i + 1}
             </li>
           ))}
         </ol>
         <textarea
+          className="wide"
           aria-label="Recipe as YAML"
           aria-invalid={problems.length > 0}
           aria-describedby={listId}
@@ -183,26 +182,26 @@ export function WrittenRecipe({ recipe }: { recipe: Recipe }) {
         {reasons(recipe).join(', ')}: the form has no fields for this, so the recipe is merged as it is
         written.
       </p>
-      <dl className="stack terms">
+      <dl className="stack small">
         {recipe.stages?.map((stage) => (
           <div key={stage.name}>
-            <dt>{stage.name}</dt>
-            <dd>
+            <dt className="strong">{stage.name}</dt>
+            <dd className="quiet">
               {stage.mergeMethod} of {names(stage)}
             </dd>
           </div>
         ))}
         <div>
-          <dt>{recipe.stages ? (recipe.name ?? 'result') : 'method'}</dt>
-          <dd>
+          <dt className="strong">{recipe.stages ? (recipe.name ?? 'result') : 'method'}</dt>
+          <dd className="quiet">
             {method?.title ?? recipe.mergeMethod}
             {recipe.stages ? ` of ${names(recipe)}` : ''}
           </dd>
         </div>
         {recipe.stages ? null : (
           <div>
-            <dt>models</dt>
-            <dd>{names(recipe)}</dd>
+            <dt className="strong">models</dt>
+            <dd className="quiet">{names(recipe)}</dd>
           </div>
         )}
       </dl>
@@ -243,4 +242,96 @@ function names({ stages: _, ...own }: Recipe): string {
   return recipeModels(own)
     .map((ref) => (ref.includes('+') ? shortName(ref.split('+')[1]!) : shortName(ref)))
     .join(', ');
+}
+
+/** The recipe as mergekit's YAML, to copy and save, and as a command; the panel shows it. */
+export function RecipeYaml() {
+  const { recipe, models } = useParts('recipe', 'models');
+  // which of its models are adapters, and the base's dtype, are known of opened models only
+  const isKnown = useStudioState((s) => s.recipe.asWritten !== null || isRecipeOpen(s));
+  if (!isKnown) {
+    return (
+      <Section title="Recipe">
+        <p className="quiet">Known once its models are open.</p>
+      </Section>
+    );
+  }
+  const built = buildRecipe(recipe, models, methodOf(recipe));
+  const yaml = formatRecipe(built);
+  const warnings = exportWarnings(built, methodById);
+  const refused = warnings.some((warning) => warning.refused);
+  return (
+    <Section title="Recipe">
+      {warnings.length > 0 ? (
+        <Message
+          tone="warning"
+          title={refused ? 'mergekit refuses this recipe' : 'In mergekit it is not quite the same merge'}
+        >
+          <dl className="stack small">
+            {warnings.map(({ setting, consequence }) => (
+              <div key={setting}>
+                <dt className="strong">{setting}</dt>
+                <dd className="quiet">{consequence}</dd>
+              </div>
+            ))}
+          </dl>
+        </Message>
+      ) : null}
+      <div className="row wrap">
+        <CopyButton text={() => yaml} />
+        <Button icon={DownloadIcon} onClick={() => saveText(yaml, `${outputName(recipe)}.yml`)}>
+          YAML
+        </Button>
+      </div>
+      <Commands recipe={built} name={outputName(recipe)} refused={refused} />
+    </Section>
+  );
+}
+
+/** The same merge from a terminal: mergekit's command, where it has the method, and ours. */
+function Commands({ recipe, name, refused }: { recipe: Recipe; name: string; refused: boolean }) {
+  const lines = [
+    ...(refused ? [] : [{ label: 'mergekit', command: mergekitCommand(recipe, name) }]),
+    { label: 'Amalgam', command: amalgamCommand(name) },
+  ];
+  return (
+    <dl className="stack">
+      {lines.map(({ label, command }) => (
+        <div key={label}>
+          <dt className="small quiet">{label}</dt>
+          <dd className="row">
+            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a long line scrolls, also by keyboard. */}
+            <code className="formula grow small quiet" tabIndex={0}>
+              {command}
+            </code>
+            <CopyButton text={() => command} />
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+// The merge as a command: mergekit's and Amalgam's own. Pure.
+
+/**
+ * mergekit 0.1.4's command for a recipe in the file `<name>.yml`. Its shards count bytes too (`parse_kmb`: B is 10⁹), but
+ * hold 5 · 10⁹ of them unless told.
+ */
+export function mergekitCommand(recipe: Recipe, name: string): string {
+  const size = recipe.amalgam.shardBytes ?? DEFAULT_SHARD_BYTES;
+  const shards = size % 1e9 === 0 ? `${size / 1e9}B` : String(size);
+  // mergekit folds an adapter into a copy of its model first, and asks where to
+  const adapters = recipeModels(recipe).some((ref) => parseModelRef(ref).adapter)
+    ? ` --lora-merge-cache ./${name}-adapters`
+    : '';
+  const seed = recipe.amalgam.seed ? ` --random-seed ${recipe.amalgam.seed}` : '';
+  return recipe.stages
+    ? `mergekit-multi ${name}.yml --intermediate-dir ./${name}-stages --out-path ./${name} --out-shard-size ${shards}${adapters}${seed}`
+    : `mergekit-yaml ${name}.yml ./${name} --out-shard-size ${shards}${adapters}${seed}`;
+}
+
+/** The same bytes from a terminal, by Amalgam's own command. */
+export function amalgamCommand(name: string): string {
+  return `npm run --silent amalgam -- merge ${name}.yml --out ./${name}`;
 }

@@ -1,6 +1,5 @@
 import { lazy, Suspense, useState } from 'react';
-import { Button } from '../parts/Button';
-import { PlusIcon } from '../parts/icons';
+import { Button, PlusIcon } from '../parts/Button';
 import { addText } from '../state/measure-texts';
 import { useAnswer, useStudio, useStudioState } from '../studio-context';
 
@@ -35,7 +34,7 @@ export function TextParameter({ label, none, self, helpId, value, onChange }: Te
   };
   return (
     <>
-      <span className="parameter-wide">
+      <span className="row small parameter-wide">
         <select
           className="select"
           value={value}
@@ -60,23 +59,21 @@ export function TextParameter({ label, none, self, helpId, value, onChange }: Te
           </optgroup>
         </select>
         <Button
+          icon={PlusIcon}
           variant="quiet"
-          iconOnly
           tip="Paste a text, open a file, or read a dataset of the Hub"
           aria-label={`Add a text: ${label}`}
           aria-expanded={adding}
           onClick={() => setAdding(!adding)}
-        >
-          <PlusIcon />
-        </Button>
+        />
       </span>
       {measured ? (
-        <span className="parameter-problem small quiet" role="status">
+        <span className="whole small quiet" role="status">
           {value} is also measured on in the Measure tab: there the merge has seen it.
         </span>
       ) : null}
       {adding ? (
-        <fieldset className="row wrap tight chips parameter-problem">
+        <fieldset className="row wrap tight chips whole">
           <legend className="visually-hidden">Add a text: {label}</legend>
           <Suspense fallback={null}>
             <AddText take={take} />

@@ -5,10 +5,9 @@ import { fullPrecisionName, isRepoId } from '../../formats/hub-id';
 import { formatBytes } from '../../formats/quantity';
 import { parseModelRef } from '../../formats/recipe';
 import type { ModelInfo } from '../../reports/models';
-import { FolderButton } from '../local/FolderButton';
-import { KNOWN_BASES } from '../local/remembered-choices';
-import { Button } from '../parts/Button';
-import { ModelMeta } from '../parts/ModelMeta';
+import { KNOWN_BASES } from '../local/local-files';
+import { Button, FolderButton } from '../parts/Button';
+import { ModelMeta } from '../parts/Section';
 import { shortName } from '../state/built-recipe';
 import {
   noteFailed,
@@ -28,8 +27,8 @@ export function UnopenedModel({ name, titled }: { name: string; titled: boolean 
   const state = useStudioState((s) => s.unopened[name]);
   if (!state || state.state === 'opening') return <p className="small quiet">Opening…</p>;
   return (
-    <div className="stack unopened">
-      <p className="small" role="status">
+    <div className="stack">
+      <p className="small toned" data-tone="warn" role="status">
         {titled ? <strong>{shortName(name)}: </strong> : null}
         {says(state)}
       </p>
@@ -188,7 +187,7 @@ function Offered({
         <>
           <ModelMeta model={model} short />
           {fits(model, free) ? null : (
-            <p className="small warning">
+            <p className="small toned" data-tone="warn">
               More than the {formatBytes(Math.max(free ?? 0, 0))} free in this browser’s storage.
             </p>
           )}

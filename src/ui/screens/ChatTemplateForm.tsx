@@ -2,16 +2,14 @@ import { useId, useState } from 'react';
 import { type ErrorReport, errorReport } from '../../errors';
 import { BUILT_IN_TEMPLATES, canBeJinja } from '../../formats/chat-template';
 import { ADAPTER_GGUF_TYPES, GGUF_TYPES, type GgufType, usesImportance } from '../../formats/gguf-type';
-import { Button } from '../parts/Button';
-import { TextBlock } from '../parts/CopyButton';
-import { ErrorCard } from '../parts/ErrorCard';
-import { Problem } from '../parts/Message';
-import { named, Select } from '../parts/Select';
+import { Button, TextBlock } from '../parts/Button';
+import { named, Select } from '../parts/fields';
+import { ErrorCard, Problem } from '../parts/Message';
 import { TextParameter } from '../recipe/TextParameter';
 import { buildRecipe } from '../state/built-recipe';
 import { ggufOf } from '../state/recipe-state';
 import { editRecipe, methodOf } from '../state/studio';
-import { useStudio, useStudioState } from '../studio-context';
+import { useParts, useStudio, useStudioState } from '../studio-context';
 
 const NAMES = Object.keys(BUILT_IN_TEMPLATES);
 /** The choice that opens a field; no template is called so. */
@@ -47,7 +45,7 @@ export function ChatTemplateForm() {
       </label>
       {written || writing ? (
         <textarea
-          className="field mono chat-template"
+          className="field mono small"
           aria-label="Chat template in Jinja"
           placeholder="{% for message in messages %}{{ message['role'] + ': ' + message['content'] }}{% endfor %}"
           rows={4}
@@ -82,8 +80,7 @@ interface Shown {
 /** A conversation as the output will read it. */
 export function ChatPreview() {
   const studio = useStudio();
-  const recipe = useStudioState((s) => s.recipe);
-  const models = useStudioState((s) => s.models);
+  const { recipe, models } = useParts('recipe', 'models');
   const clean = useStudioState((s) => s.plan.report?.clean ?? false);
   const [shown, setShown] = useState<Shown | null>(null);
   const [working, setWorking] = useState(false);

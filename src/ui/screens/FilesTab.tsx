@@ -1,30 +1,29 @@
 import { lazy, Suspense, useEffect } from 'react';
 import { type Combination, combinationsOf } from '../../formats/adapter-combination';
-import { formatBytes } from '../../formats/quantity';
+import { namedFiles } from '../../formats/gguf-type';
+import { formatBytes, formatCounted } from '../../formats/quantity';
 import { bytesOf, contentOf, fileIn, folderIn } from '../../platform';
 import { SHARES, shareWords } from '../../reports/lora';
-import { CopyButton, TextBlock } from '../parts/CopyButton';
+import { CopyButton, TextBlock } from '../parts/Button';
 import { CutNotes } from '../parts/CutReport';
+import { choices, NumberField, Select } from '../parts/fields';
 import { Problem } from '../parts/Message';
-import { NumberField } from '../parts/NumberField';
-import { SaveTo } from '../parts/SavedFiles';
+import { SavedFiles, SaveTo } from '../parts/SavedFiles';
 import { Section } from '../parts/Section';
-import { Select } from '../parts/Select';
 import { outputName } from '../state/built-recipe';
 import { fileName } from '../state/job-state';
+import { isRecipeOf } from '../state/recipe-identity';
 import { combinationOf, type OutDtype } from '../state/recipe-state';
 import { recipeProblems, SHARD_BYTES } from '../state/recipe-validation';
 import { currentRun, type RunState } from '../state/runs';
 import { editRecipe, editSlice, methodOf, type Studio, setView } from '../state/studio';
-import { useAnswer, useStudio, useStudioState } from '../studio-context';
+import { useAnswer, useParts, useStudio, useStudioState } from '../studio-context';
 import { ChatPreview, ChatTemplateForm, GgufForm } from './ChatTemplateForm';
-import { OutputFiles } from './OutputFiles';
-import { PlanProblems, PlanTensors } from './PlanSection';
-import { VerifySection } from './VerifySection';
+import { PlanProblems, PlanTensors, VerifySection } from './PlanSection';
 
 const PushSection = lazy(() => import('../push/PushSection').then((m) => ({ default: m.PushSection })));
 
-const RecipeYaml = lazy(() => import('./RecipeYaml').then((m) => ({ default: m.RecipeYaml })));
+const RecipeYaml = lazy(() => import('../recipe/RecipeText').then((m) => ({ default: m.RecipeYaml })));
 
 /** The plan's warnings, the files and their form, how they are used, pushed and verified, and every output tensor. */
 export function FilesTab() {
@@ -96,12 +95,12 @@ function Destination() {
   );
 }
 
-const dtypes: readonly { value: OutDtype | ''; label: string }[] = [
-  { value: '', label: 'same dtype as base' },
-  { value: 'bfloat16', label: 'bfloat16' },
-  { value: 'float16', label: 'float16' },
-  { value: 'float32', label: 'float32' },
-];
+const dtypes: readonly { value: OutDtype | ''; label: string }[] = choices({
+  '': 'same dtype as base',
+  bfloat16: 'bfloat16',
+  float16: 'float16',
+  float32: 'float32',
+});
 
 const labels: Partial<Record<Combination, string>> = {
   cat: 'cat: exact, ranks add up',
@@ -123,10 +122,7 @@ function AdapterForm() {
         <span>Output</span>
         <Select
           value={recipe.output}
-          options={[
-            { value: 'model', label: 'a model' },
-            { value: 'adapter', label: 'a LoRA of the base' },
-          ]}
+          options={choices({ model: 'a model', adapter: 'a LoRA of the base' })}
           onChange={(output) => editRecipe(studio, (r) => ({ ...r, output }))}
         />
       </label>
@@ -162,7 +158,7 @@ function AdapterForm() {
         <div className="labeled">
           <span>Rank</span>
           <NumberField
-            className="field mono shard-field"
+            className="field mono short"
             label="Rank of the LoRA"
             value={recipe.rank}
             min={1}
@@ -179,8 +175,7 @@ function AdapterForm() {
 /** Where the files go and in which form they come. @param written the recipe itself says in which form */
 function Form({ written }: { written: boolean }) {
   const studio = useStudio();
-  const recipe = useStudioState((s) => s.recipe);
-  const models = useStudioState((s) => s.models);
+  const { recipe, models } = useParts('recipe', 'models');
   const isFolder = useStudioState((s) => s.output.kind === 'folder');
   const problem = recipeProblems(recipe, models, methodOf(recipe)).find((p) => p.place.kind === 'shardBytes');
   if (written) {
@@ -210,7 +205,7 @@ function Form({ written }: { written: boolean }) {
           <span>Shard size</span>
           <span className="row">
             <NumberField
-              className="field mono shard-field"
+              className="field mono short"
               label="Shard size in gigabytes"
               value={recipe.shardBytes / 1e9}
               min={SHARD_BYTES.min / 1e9}
@@ -304,3 +299,56 @@ async function readCard(studio: Studio, run: RunState): Promise<string | null> {
 }
 
 const textOf = async (file: File) => new TextDecoder().decode(await bytesOf(file));
+
+/** The files of the last finished run with size, hash and a download each; before that, the files a merge will write. */
+export function OutputFiles() {
+  const run = useStudioState(currentRun);
+  const plan = useStudioState((s) => s.plan.report?.outputFiles);
+  const name = useStudioState((s) => s.output.name ?? outputName(s.recipe));
+  const planned = plan && namedFiles(plan, name);
+  const isMerged = useStudioState((s) => run !== null && isRecipeOf(run.recipe, s.recipe, s.models));
+  const done = run?.status === 'done' ? <Finished key={run.id} run={run} isRecipe={isMerged} /> : null;
+  if (isMerged && done) return done;
+  return (
+    <>
+      <Section title="Files to be written">
+        {planned ? (
+          <ul className="files ruled panel">
+            {planned.map((file) => (
+              <li key={file}>
+                <span className="mono small truncate">{file}</span>
+              </li>
+            ))}
+          </ul>
+        ) : (
+          <p className="quiet">Known once the plan is ready.</p>
+        )}
+      </Section>
+      {done}
+    </>
+  );
+}
+
+/** @param isRecipe it is the merge of the current recipe */
+function Finished({ run, isRecipe }: { run: RunState; isRecipe: boolean }) {
+  const { destination, report, outputFiles } = run;
+  const shards = new Map((report?.shards ?? []).map((s) => [s.file, s]));
+  const files = [...new Set([...shards.keys(), ...outputFiles])].map((name) => ({
+    name,
+    ...shards.get(name),
+  }));
+  return (
+    <Section
+      title={isRecipe ? 'Files' : 'Files of the last merge'}
+      aside={<span className="small quiet">{formatCounted(files.length, 'file')}</span>}
+    >
+      {isRecipe ? null : <p className="small quiet">The recipe has been changed since.</p>}
+      <SavedFiles saved={{ ...destination, files }} old={run.again === true}>
+        <span>
+          {run.title} · {run.methodTitle}
+        </span>
+        <br />
+      </SavedFiles>
+    </Section>
+  );
+}

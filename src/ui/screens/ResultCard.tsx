@@ -1,11 +1,10 @@
 import '../styles/measure.css';
 import { useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
-import { saveFile } from '../local/file-download';
+import { saveFile } from '../local/local-files';
 import { Mark } from '../measure/MeasureTable';
-import { Button, LinkButton } from '../parts/Button';
-import { CloseIcon } from '../parts/icons';
-import { ZipButton } from '../parts/ZipButton';
+import { Button, CloseIcon, LinkButton } from '../parts/Button';
+import { ZipButton } from '../parts/SavedFiles';
 import { tableRows } from '../state/evaluation-rows';
 import { tryMerge, whyNotWrite } from '../state/generation';
 import { isAtWork } from '../state/job';
@@ -28,7 +27,7 @@ export function ResultCard({ run, onClose }: { run: FinishedRun; onClose(): void
   const showFiles = (filesAt: 'gguf' | 'push' | null) => setView(studio, { tab: 'files', filesAt });
   const saveGguf = (name: string) => noticed(studio, async () => saveFile(await fileOf(name), name));
   return (
-    <section className="row wrap result-card" aria-label="Result of the merge">
+    <section className="row wrap apart strip" aria-label="Result of the merge">
       {isImage ? (
         <p role="status">
           <strong>Merged.</strong> Models of images cannot be run here: try it where you draw.
@@ -63,9 +62,7 @@ export function ResultCard({ run, onClose }: { run: FinishedRun; onClose(): void
         >
           Try
         </Button>
-        <Button variant="quiet" iconOnly aria-label="Close the result" onClick={onClose}>
-          <CloseIcon />
-        </Button>
+        <Button icon={CloseIcon} variant="quiet" aria-label="Close the result" onClick={onClose} />
       </div>
     </section>
   );
@@ -119,7 +116,7 @@ function IsItBetter({ run }: { run: FinishedRun }) {
         </LinkButton>
       </p>
       {unfolded ? (
-        <div className="result-strips">
+        <div className="row wrap apart whole result-strips">
           {table.columns.map(({ id, kind, name }) =>
             kind === 'task' ? null : (
               <Strip key={id} name={name} rows={measureTable(all, { ...slice, by: id }).rows.filter(isOwn)} />
@@ -141,13 +138,13 @@ function Strip({ name, rows }: { name: string; rows: readonly TableRow[] }) {
   );
   return (
     <div
-      className="result-strip"
+      className="row tight result-strip"
       role="img"
       aria-label={`${name}: ${words.join(', ')}`}
       title={words.join('\n')}
     >
       <span className="small quiet truncate">{name}</span>
-      <span className="dot-track">
+      <span className="grow dot-track">
         {rows.toReversed().map((own) => (
           <Mark key={own.row.id} own={own} scale={scale} />
         ))}

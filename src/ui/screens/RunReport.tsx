@@ -10,13 +10,11 @@ import type { LambdaReport } from '../../reports/importance';
 import type { MergeReport } from '../../reports/merge';
 import { type TimesSpent, timeShares } from '../../reports/time-shares';
 import { LinePlot } from '../charts/LinePlot';
-import { type Cost, Costs } from '../parts/Costs';
 import { DialogFrame } from '../parts/DialogFrame';
-import { ErrorCard } from '../parts/ErrorCard';
 import { ExportMenu } from '../parts/ExportMenu';
-import { HashDigits } from '../parts/FileList';
-import { Message } from '../parts/Message';
-import { Section } from '../parts/Section';
+import { ErrorCard, Message } from '../parts/Message';
+import { HashDigits } from '../parts/SavedFiles';
+import { type Cost, Costs, Section } from '../parts/Section';
 import { currentRun, type FinishedRun, isFinished, PHASE_TITLES, type RunState } from '../state/runs';
 import { noticed, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
@@ -32,7 +30,7 @@ function LambdaPlot({ lambda }: { lambda: LambdaReport }) {
   if (!best || !last) return null;
   const highest = Math.max(...points.map(({ y }) => y));
   return (
-    <figure className="lambda">
+    <figure className="stack tight small lambda">
       <LinePlot
         {...{ width: 560, height: 200, left: 46, points, best }}
         along={[0, last.x]}
@@ -150,7 +148,7 @@ function totals(tensors: number, { seconds, shards, peakBytes, engine, adapter }
 function Inputs({ report }: { report: NonNullable<RunState['report']> }) {
   return (
     <Section title="Inputs">
-      <ul className="hashes panel">
+      <ul className="files ruled panel">
         {report.inputs.map((input) => (
           <li key={`${input.id} ${input.file}`}>
             <span className="truncate">
@@ -169,7 +167,7 @@ function TimeBar(times: TimesSpent) {
   const shares = timeShares(times);
   return (
     <div className="stack">
-      <div className="bar stage-bar" aria-hidden="true">
+      <div className="row bar stage-bar" aria-hidden="true">
         {shares.map(({ stage, share }) => (
           <span
             key={stage}
@@ -178,10 +176,10 @@ function TimeBar(times: TimesSpent) {
           />
         ))}
       </div>
-      <dl className="stage-key">
+      <dl className="columns stage-key">
         {shares.map(({ stage, seconds, share }) => (
           <div key={stage}>
-            <dt>
+            <dt className="row small quiet">
               <span className="swatch" style={{ background: `var(--stage-${stage})` }} aria-hidden="true" />
               {stage}
             </dt>

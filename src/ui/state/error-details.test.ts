@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { errorDetails } from '../parts/ErrorCard';
+import { errorDetails } from '../parts/Message';
 import { initialState } from './studio-state';
 
 const details = (message: string) =>

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { AmalgamError } from '../../errors';
 import type { ModelInfo } from '../../reports/models';
-import { takeOverMerge, whyNotYet } from './interrupted-merges';
+import { takeOverMerge, whyNotYet } from './run';
 import { createStudio, type StudioWorker } from './studio';
 
 const run = {

@@ -14,7 +14,7 @@ import { defaultsOf } from '../../reports/option';
 import type { LossBlock } from '../../reports/paired-error';
 import type { TaskInfo, TaskItem, TaskScore, TasksProgress } from '../../reports/tasks';
 import { aggregate } from '../../tasks/metrics';
-import { savedCells, savedTests } from '../local/saved-evaluations';
+import { savedCells, savedTests } from '../local/database';
 import { buildRecipe } from './built-recipe';
 import { type EvaluationRow, isPinned, modelsKey, tableRows, targetKey } from './evaluation-rows';
 import { runTool, whyBusy } from './job';

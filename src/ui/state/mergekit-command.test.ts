@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Recipe } from '../../formats/recipe';
-import { amalgamCommand, mergekitCommand } from '../screens/RecipeYaml';
+import { amalgamCommand, mergekitCommand } from '../recipe/RecipeText';
 
 const recipe: Recipe = { mergeMethod: 'ties', models: [], parameters: {}, amalgam: {} };
 

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { sampleModels } from '../worker.test.fixture';
-import { choiceName, chosenModel, fileNameOf, modelChoices, pairOf } from './model-choices';
-import { sampleRecipe } from './roles';
+import { choiceName, chosenModel, fileNameOf, modelChoices, pairOf, sampleRecipe } from './roles';
 import { initialState } from './studio-state';
 
 const recipe = sampleRecipe(sampleModels);

@@ -2,14 +2,19 @@
 
 import { folderIn } from '../../platform';
 import type { LocalFile, ModelInfo } from '../../reports/models';
-import { saveFolders } from '../local/folder-handles';
-import { type PickedFiles, type PickedHandle, walkHandle, whyLinked } from '../local/local-files';
-import { rememberHubModel } from '../local/remembered-choices';
+import { saveFolders } from '../local/database';
+import {
+  type PickedFiles,
+  type PickedHandle,
+  rememberHubModel,
+  walkHandle,
+  whyLinked,
+} from '../local/local-files';
 import { freeName, shortName } from './built-recipe';
 import type { SavedOutput } from './job-state';
 import { type Pins, withOpened } from './model-origins';
 import { openRecipeFile } from './opened-recipe';
-import { addContributor, type RecipeState, setBase, setRecommended } from './recipe-state';
+import { addContributor, emptyRecipe, type RecipeState, setBase, setRecommended } from './recipe-state';
 import { isOfImages } from './recipe-validation';
 import { recipeToAddTo, sampleRecipe, withModels } from './roles';
 import { editRecipe, methodOf, noticed, notify, notifyError, type Studio } from './studio';
@@ -79,9 +84,10 @@ export async function addFiles(studio: Studio, picked: PickedFiles): Promise<voi
 /** Puts opened models into the recipe, each where it belongs; an untouched sample makes way. */
 export function addModels(studio: Studio, added: readonly ModelInfo[]): void {
   const { models } = studio.store.getState();
-  editRecipe(studio, (recipe) =>
-    asLora(recommended(withModels(recipeToAddTo(recipe, added, models), added, models), added), models),
-  );
+  editRecipe(studio, (recipe) => {
+    const filled = withModels(recipeToAddTo(recipe, added, models), added, models);
+    return withOutput(recommended(filled, added), recipe, models);
+  });
 }
 
 /** Puts an opened model into the recipe, where it is meant for it; an untouched sample makes way. */
@@ -93,15 +99,21 @@ export function takeModel(studio: Studio, ref: string, target: AddTarget): void 
     const start = recipeToAddTo(recipe, added, models);
     // an adapter names its base
     const isAdapter = added[0]?.kind === 'adapter';
-    if (target === 'base' && !isAdapter) return setBase(start, ref);
+    if (target === 'base' && !isAdapter) return withOutput(setBase(start, ref), recipe, models);
     const next = isAdapter ? withModels(start, added, models) : addContributor(start, ref);
-    return asLora(recommended(next, added), models);
+    return withOutput(recommended(next, added), recipe, models);
   });
 }
 
-/** LoRAs of image models become a LoRA: the models themselves are not merged here. */
-function asLora(recipe: RecipeState, models: readonly ModelInfo[]): RecipeState {
-  return isOfImages(recipe, models) ? { ...recipe, output: 'adapter' } : recipe;
+/** LoRAs of image models become a LoRA until a model is there that they can be merged into. @param before nothing was added yet */
+function withOutput(recipe: RecipeState, before: RecipeState, models: readonly ModelInfo[]): RecipeState {
+  if (!isOfImages(recipe, models)) return recipe;
+  const isWhole = ({ ref }: { ref: string }) => models.some((m) => m.ref === ref && m.kind === 'checkpoint');
+  if (recipe.base === null && !recipe.contributors.some(isWhole)) return { ...recipe, output: 'adapter' };
+  if (recipe.base === before.base) return recipe;
+  // added up as every program that draws does, and as they are where they become a LoRA
+  const isFirst = recipe.method === emptyRecipe.method && recipe.parameters === emptyRecipe.parameters;
+  return { ...recipe, output: 'model', ...(isFirst && { parameters: { normalize: false } }) };
 }
 
 /** Gives added models the settings that the method recommends: mergekit's default density of 1 trims nothing. */

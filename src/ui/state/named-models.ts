@@ -7,7 +7,7 @@
 import { type ErrorReport, errorReport } from '../../errors';
 import { isRepoId } from '../../formats/hub-id';
 import { parseModelRef } from '../../formats/recipe';
-import { isFolderSaved, openSavedFolder } from '../local/folder-handles';
+import { isFolderSaved, openSavedFolder } from '../local/database';
 import type { PickedFiles } from '../local/local-files';
 import { shortName } from './built-recipe';
 import { isPinnedName, namedModels } from './model-origins';

@@ -1,13 +1,8 @@
-/**
- * Saving the recipe: the draft is saved as it is edited and restored after a reload, with the runs beside it; others by
- * name or link.
- */
-
 import { AmalgamError } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
 import { bytesOf, piecesOf } from '../../platform';
 import type { ModelInfo } from '../../reports/models';
-import { type Draft, draft, type NamedRecipe, saveDraft, saveNamed } from '../local/saved-recipes';
+import { type Draft, draft, type NamedRecipe, saveDraft, saveNamed } from '../local/database';
 import { viewParameters, writeAddress } from './address';
 import { buildRecipe } from './built-recipe';
 import { openRecipe, recipeState } from './opened-recipe';
@@ -15,6 +10,11 @@ import { runOf, withSettingsOf } from './predicted-runs';
 import { emptyRecipe, type RecipeState } from './recipe-state';
 import { finishedRuns, NOW, type PredictedRun, predictedRuns, withRuns } from './runs';
 import { editRecipe, methodOf, noticed, notify, notifyError, type Studio } from './studio';
+
+/**
+ * Saving the recipe: the draft is saved as it is edited and restored after a reload, with the runs beside it; others by
+ * name or link.
+ */
 
 // Recipes in a link: their YAML, deflated, in the part of the address behind `#`, which browsers never send anywhere.
 
@@ -185,7 +185,14 @@ export async function restoreRecipe(studio: Studio): Promise<boolean> {
  */
 export async function openLink(studio: Studio): Promise<boolean> {
   const { hash } = location;
-  if (!new URLSearchParams(hash.slice(1)).has('recipe')) return false;
+  const said = new URLSearchParams(hash.slice(1));
+  const merge = said.get('hub');
+  if (merge !== null) {
+    writeAddress(studio.store.getState().view);
+    await (await import('./remixed-recipe')).remix(studio, merge);
+    return true;
+  }
+  if (!said.has('recipe')) return false;
   writeAddress(studio.store.getState().view);
   const yaml = await recipeInLink(hash);
   const runs = await runsInLink(hash);
@@ -279,4 +286,46 @@ async function parsed(yaml: string): Promise<Recipe> {
     `The recipe in this link is not valid: ${first?.message ?? 'it is empty'}`,
     'Ask for the link again, or for the recipe as a YAML file.',
   );
+}
+
+/** Undo and redo of the recipe. A slider on the move is one step. */
+
+/** Edits closer together than this, in milliseconds, are one step. */
+const ONE_STEP_MS = 500;
+/** Most saved steps; a recipe is a few hundred bytes. */
+const MOST_STEPS = 200;
+
+/** Remembers every edit of the recipe; returns a function that stops. */
+export function watchHistory(studio: Studio, now: () => number = () => performance.now()): () => void {
+  let last = Number.NEGATIVE_INFINITY;
+  return studio.store.subscribe((after, before) => {
+    // after an undo the next edit is a step of its own
+    if (after.history !== before.history) last = Number.NEGATIVE_INFINITY;
+    if (after.recipe === before.recipe || after.history !== before.history) return;
+    const begun = before.recipe.base !== null || before.recipe.contributors.length > 0;
+    const at = now();
+    const sameStep = at - last < ONE_STEP_MS && after.history.past.length > 0;
+    last = at;
+    if (!begun) return; // the first recipe there is cannot be undone into nothing
+    if (sameStep && after.history.future.length === 0) return; // it is remembered as it is
+    const past = sameStep ? after.history.past : [...after.history.past, before.recipe].slice(-MOST_STEPS);
+    studio.store.setState({ history: { past, future: [] } });
+    last = at;
+  });
+}
+
+export function undo(studio: Studio): void {
+  studio.store.setState(({ recipe, history: { past, future } }) => {
+    const before = past.at(-1);
+    return before
+      ? { recipe: before, history: { past: past.slice(0, -1), future: [...future, recipe] } }
+      : {};
+  });
+}
+
+export function redo(studio: Studio): void {
+  studio.store.setState(({ recipe, history: { past, future } }) => {
+    const next = future.at(-1);
+    return next ? { recipe: next, history: { past: [...past, recipe], future: future.slice(0, -1) } } : {};
+  });
 }

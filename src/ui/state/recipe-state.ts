@@ -1,7 +1,3 @@
-/**
- * The recipe as the studio edits it: plain, serializable data, and pure edits from one state to the next. It remembers more
- * than one recipe says (models switched off, settings of methods not in use), so that nothing typed is ever lost.
- */
 import { type Combination, combinationsOf, parametersOf } from '../../formats/adapter-combination';
 import { ADAPTER_GGUF_TYPES, type GgufType } from '../../formats/gguf-type';
 import {
@@ -12,6 +8,11 @@ import {
 } from '../../formats/recipe';
 import type { MergeMethod, ParameterSpec } from '../../merge/method';
 import type { ModelInfo } from '../../reports/models';
+
+/**
+ * The recipe as the studio edits it: plain, serializable data, and pure edits from one state to the next. It remembers more
+ * than one recipe says (models switched off, settings of methods not in use), so that nothing typed is ever lost.
+ */
 
 export type ModelOrigin =
   | { kind: 'sample' }

@@ -147,10 +147,10 @@ export function needsNoBase(recipe: RecipeState, models: readonly ModelInfo[]): 
   return enabled.every(({ ref }) => models.some((m) => m.ref === ref && m.kind === 'adapter'));
 }
 
-/** Whether the recipe is of LoRAs of image models alone, which cannot be run here. */
+/** Whether the recipe is of models that draw, which cannot be run here. */
 export function isOfImages({ base, contributors }: RecipeState, models: readonly ModelInfo[]): boolean {
-  const isImage = (ref: string) => models.some((m) => m.ref === ref && m.adapter?.isImage);
-  return base === null && contributors.length > 0 && contributors.every(({ ref }) => isImage(ref));
+  const refs = base === null ? contributors.map(({ ref }) => ref) : [base];
+  return refs.length > 0 && refs.every((ref) => models.some((m) => m.ref === ref && m.isImage));
 }
 
 function contributorProblems(recipe: RecipeState, method: MergeMethod): RecipeProblem[] {

@@ -3,8 +3,8 @@
 import { counted } from '../../formats/quantity';
 import type { InterruptedRun } from '../../reports/merge';
 import type { CacheInfo } from '../../reports/worker';
-import { discardRun } from './interrupted-merges';
 import { loadInterrupted } from './past-runs';
+import { discardRun } from './run';
 import { interruptedRuns } from './runs';
 import { noticed, type Studio } from './studio';
 import type { StudioState } from './studio-state';

@@ -118,7 +118,7 @@ export interface ViewSlice {
   /** The open dialog adds to this place. */
   adding: AddTarget | null;
   /** The dialog of whole recipes shows examples, or saved ones. */
-  recipes: 'examples' | 'saved' | null;
+  recipes: 'examples' | 'saved' | 'hub' | null;
   /** Timings, log and report of the run are open. */
   runReport: boolean;
   /** The list of actions is open. */

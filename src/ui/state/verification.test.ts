@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { MergeReport } from '../../reports/merge';
-import { verification, whyNotVerify } from '../screens/VerifySection';
+import { verification, whyNotVerify } from '../screens/PlanSection';
 import { initialState, type StudioState } from './studio-state';
 
 const report = (engine: 'cpu' | 'webgpu', hash: string, outputChange: number): MergeReport => ({

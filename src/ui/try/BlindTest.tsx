@@ -1,14 +1,21 @@
 import { useEffect } from 'react';
 import { formatCount } from '../../formats/quantity';
 import { blindOutcome, blindWords, type BlindTest as Test } from '../../reports/blind-test';
-import { saveText } from '../local/file-download';
+import { saveText } from '../local/local-files';
 import { useTableRows } from '../measure/use-table-rows';
 import { Button, LinkButton } from '../parts/Button';
-import { ErrorCard } from '../parts/ErrorCard';
-import { Select } from '../parts/Select';
-import { beginBlindTest, blindPrompts, endBlindTest, vote, votedOn, whyNotTest } from '../state/blind-test';
+import { Select } from '../parts/fields';
+import { ErrorCard } from '../parts/Message';
 import { targetKey } from '../state/evaluation-rows';
-import { editBlind } from '../state/generation';
+import {
+  beginBlindTest,
+  blindPrompts,
+  editBlind,
+  endBlindTest,
+  vote,
+  votedOn,
+  whyNotTest,
+} from '../state/generation';
 import { useStudio, useStudioState } from '../studio-context';
 import { GenerationForm } from './GenerationForm';
 
@@ -36,7 +43,7 @@ function Setup() {
         onBegin={() => a && b && void beginBlindTest(studio, [a, b])}
         prompt={
           <textarea
-            className="field prompt"
+            className="field mono prompt grow"
             rows={10}
             aria-label="Prompts, one a line"
             value={prompts}
@@ -111,10 +118,10 @@ function Ballot({ test }: { test: Test }) {
           End with the votes so far
         </LinkButton>
       </p>
-      <div className="written">
+      <div className="columns written">
         {[answers[first], answers[1 - first]].map((answer, i) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: the answers have no names
-          <article key={i} className="written-column panel" aria-label={`Answer ${i + 1}`}>
+          <article key={i} className="stack written-column panel" aria-label={`Answer ${i + 1}`}>
             <p className="written-text">
               <span className="faint">{test.settings.chat ? `${prompt}\n\n` : prompt}</span>
               {answer}

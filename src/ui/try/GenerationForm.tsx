@@ -1,8 +1,8 @@
 import type { ReactNode } from 'react';
 import { generateOptions } from '../../evaluate/options';
 import { Button } from '../parts/Button';
+import { choices, Segmented } from '../parts/fields';
 import { OptionsForm } from '../parts/OptionsForm';
-import { Segmented } from '../parts/Segmented';
 import { editBlind, editGenerationSettings } from '../state/generation';
 import { cancelJob } from '../state/job';
 import { useStudio, useStudioState } from '../studio-context';
@@ -29,7 +29,7 @@ export function GenerationForm({ begin, why, onBegin, memory, prompt, children }
   const writing = useStudioState((s) => (s.job?.kind === 'generation' ? s.job : null));
   return (
     <div className="stack">
-      <div className="prompt-row">
+      <div className="row tight start prompt-row">
         {prompt}
         {writing === null ? (
           <Button className="strong" why={why} onClick={onBegin}>
@@ -50,10 +50,7 @@ export function GenerationForm({ begin, why, onBegin, memory, prompt, children }
         <Segmented<'text' | 'chat'>
           label="What the prompt is"
           value={settings.chat ? 'chat' : 'text'}
-          options={[
-            { value: 'text', label: 'Text' },
-            { value: 'chat', label: 'Chat' },
-          ]}
+          options={choices({ text: 'Text', chat: 'Chat' })}
           onChange={(next) => editGenerationSettings(studio, { chat: next === 'chat' })}
         />
         <OptionsForm

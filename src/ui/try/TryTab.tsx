@@ -7,9 +7,9 @@ import type { WrittenToken } from '../../reports/evaluate';
 import { RunsStrip } from '../layers/RunsStrip';
 import { type LayersRun, shownRuns, useRuns } from '../layers/runs';
 import { LinkButton } from '../parts/Button';
-import { ErrorCard } from '../parts/ErrorCard';
-import { LETTERS, Swatch } from '../parts/Swatch';
-import { REST_MS, useDebounced } from '../parts/use-settled';
+import { REST_MS, useDebounced } from '../parts/hooks';
+import { ErrorCard } from '../parts/Message';
+import { LETTERS, Swatch } from '../parts/Section';
 import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
 import {
   answeringModels,
@@ -24,7 +24,7 @@ import {
 } from '../state/generation';
 import type { GenerationColumn } from '../state/generation-state';
 import { whyNotRun } from '../state/measure';
-import { useStudio, useStudioState } from '../studio-context';
+import { useParts, useSlice, useStudio, useStudioState } from '../studio-context';
 import { GenerationForm } from './GenerationForm';
 
 const BlindTest = lazy(() => import('./BlindTest').then((m) => ({ default: m.BlindTest })));
@@ -37,8 +37,7 @@ const BEGINNINGS = SAMPLE_BLIND_PROMPTS.slice(0, 6);
 
 /** One prompt, continued by base, contributors and the chosen runs, side by side; the recipe's run follows its sliders. */
 export function TryTab() {
-  const recipe = useStudioState((s) => s.recipe);
-  const models = useStudioState((s) => s.models);
+  const { recipe, models } = useParts('recipe', 'models');
   const runs = useRuns();
   const isBlind = useStudioState((s) => s.generation.blind.open);
   const [contributors, setContributors] = useState(false);
@@ -122,8 +121,7 @@ function runRow({ id, name, place, recipe }: LayersRun): EvaluationRow {
 /** @param children more that is chosen */
 function OnePrompt({ rows, children }: { rows: readonly EvaluationRow[]; children: ReactNode }) {
   const studio = useStudio();
-  const settings = useStudioState((s) => s.generation.settings);
-  const follows = useStudioState((s) => s.generation.follows);
+  const { settings, follows } = useSlice('generation', 'settings', 'follows');
   const why = useStudioState(whyNotWrite);
   const sample = useStudioState((s) => s.models.find((m) => m.ref === s.recipe.base)?.origin === 'sample');
   useFollowing(rows);
@@ -138,9 +136,9 @@ function OnePrompt({ rows, children }: { rows: readonly EvaluationRow[]; childre
         onBegin={start}
         memory={memory}
         prompt={
-          <div className="stack tight">
+          <div className="stack tight grow">
             <textarea
-              className="field prompt"
+              className="field mono prompt"
               rows={2}
               aria-label="Prompt"
               placeholder={
@@ -182,9 +180,7 @@ function OnePrompt({ rows, children }: { rows: readonly EvaluationRow[]; childre
 
 /** The latest texts, else the empty columns of the models that would write. */
 function Columns({ rows }: { rows: readonly EvaluationRow[] }) {
-  const columns = useStudioState((s) => s.generation.columns);
-  const written = useStudioState((s) => s.generation.written);
-  const settings = useStudioState((s) => s.generation.settings);
+  const { columns, written, settings } = useSlice('generation', 'columns', 'written', 'settings');
   const { prompt, chat } = written ?? settings;
   const shown = columnsOf(rows, { columns, written });
   return (
@@ -195,7 +191,7 @@ function Columns({ rows }: { rows: readonly EvaluationRow[] }) {
           than in the base.
         </p>
       ) : null}
-      <div className="written">
+      <div className="columns written">
         {shown.map((column) => (
           <Column
             key={column.id}
@@ -218,7 +214,7 @@ interface ColumnProps {
 function Column({ column, prompt, begun }: ColumnProps) {
   const { stale, status, report, text, turns } = column;
   return (
-    <article className="written-column panel" data-stale={stale || undefined} aria-label={column.label}>
+    <article className="stack written-column panel" data-stale={stale || undefined} aria-label={column.label}>
       <h3 className="row">
         {column.color === null ? null : <Swatch color={column.color} />}
         <span className="truncate" title={column.label}>
