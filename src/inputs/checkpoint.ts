@@ -4,15 +4,15 @@ import { AmalgamError } from '../errors';
 import { isWeightDtype } from '../formats/dtype';
 import { decodeToF32 } from '../formats/half';
 import { type ModelConfig, parseModelConfig } from '../formats/model-config';
-import { withoutWrappers } from '../formats/names';
 import { counted } from '../formats/quantity';
 import { parseShardIndex, SHARD_INDEX } from '../formats/shard-index';
 import { type Family, familyOf, tensorKey } from '../models/families';
 import { tensorPlace, tensorRole } from '../models/tensor-role';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
 import type { Dequantized } from './dequantization';
+import { moduleFiles, moduleTensors, readTensors } from './file-tensors';
 import { ggufFilesOf } from './gguf-files';
-import { readHeader, readSmallText, tensorRef } from './header';
+import { readSmallText } from './header';
 import { nameSome } from './problems';
 import type { TensorRef } from './tensor-view';
 
@@ -47,8 +47,6 @@ export interface Checkpoint {
 const MAX_INDEX_BYTES = 250_000_000;
 /** Most bytes of a config. */
 const MAX_CONFIG_BYTES = 16 * 2 ** 20;
-/** Headers read at the same time. */
-const HEADERS_AT_ONCE = 6;
 
 /**
  * Opens a checkpoint from headers alone: config.json, the index where there is one, and two reads at most per weight
@@ -89,11 +87,9 @@ export async function openCheckpoint(
   const body = await readTensors(bodyFiles, path, signal);
   if (index) compareIndex(path, index, body);
   refuseLoraFactors(path, body);
-  const moduleFiles = findFile(folder, 'modules.json')
-    ? folder.files.filter((file) => MODULE_WEIGHTS.test(file.path))
-    : [];
-  const weightFiles = [...bodyFiles, ...moduleFiles];
-  const tensors = new Map([...body, ...(await moduleTensors(moduleFiles, path, signal))]);
+  const behind = moduleFiles(folder);
+  const weightFiles = [...bodyFiles, ...behind];
+  const tensors = new Map([...body, ...(await moduleTensors(behind, path, signal))]);
 
   const read = ({ file, begin, end }: TensorRef) => findFile(folder, file)!.open().read(begin, end, signal);
   const isPlain = [...tensors.values()].every(({ dtype }) => isWeightDtype(dtype));
@@ -116,73 +112,9 @@ export async function openCheckpoint(
   };
 }
 
-/** Weights of modules behind the body of a sentence encoder, such as `2_Dense`. */
-const MODULE_WEIGHTS = /^[^/]+\/model\.safetensors$/;
-
-/** Their tensors, each named with its folder in front. */
-async function moduleTensors(
-  files: readonly ModelFile[],
-  path: string,
-  signal?: AbortSignal,
-): Promise<(readonly [string, TensorRef])[]> {
-  const all = await Promise.all(
-    files.map(async (file) => {
-      const [folder] = file.path.split('/');
-      return [...(await readTensors([file], path, signal))].map(
-        ([name, ref]) => [`${folder}/${name}`, ref] as const,
-      );
-    }),
-  );
-  return all.flat();
-}
-
 function isTwice(folder: ModelFolder, taken: readonly ModelFile[]): boolean {
   const single = findFile(folder, 'model.safetensors');
   return single !== undefined && !taken.includes(single);
-}
-
-/** The headers of all weight files, as references by tensor name, without what a training wrapped the model in. */
-async function readTensors(
-  files: readonly ModelFile[],
-  path: string,
-  signal?: AbortSignal,
-): Promise<Map<string, TensorRef>> {
-  const tensors = new Map<string, TensorRef>();
-  for (let at = 0; at < files.length; at += HEADERS_AT_ONCE) {
-    const group = files.slice(at, at + HEADERS_AT_ONCE);
-    const headers = await Promise.all(group.map((file) => readHeader(file, path, signal)));
-    for (const [i, header] of headers.entries()) {
-      for (const stored of header.values()) {
-        const file = group[i]!;
-        const name = withoutWrappers(stored.name);
-        const other = tensors.get(name);
-        if (other) throw storedTwice(path, name, other.file, file.path);
-        tensors.set(name, tensorRef(path, file, stored));
-      }
-    }
-  }
-  const around = HELD_IN.find((begin) => [...tensors.keys()].every((name) => name.startsWith(begin)));
-  if (around === undefined || tensors.size === 0) return tensors;
-  // PEFT keeps the weight of a module that has factors under this name; a file with factors in it is refused
-  const plain = new Map<string, TensorRef>();
-  for (const [held, ref] of tensors) {
-    const name = held.slice(around.length).replaceAll('.base_layer.', '.');
-    const other = plain.get(name);
-    if (other) throw storedTwice(path, name, other.file, ref.file);
-    plain.set(name, ref);
-  }
-  return plain;
-}
-
-/** What DistributedDataParallel and DataParallel, and PEFT, hold a model in. */
-const HELD_IN = ['module.', 'base_model.model.'];
-
-function storedTwice(path: string, name: string, one: string, other: string): AmalgamError {
-  return new AmalgamError(
-    'IndexInvalid',
-    `${path}: the tensor ${name} is stored twice, in ${one} and in ${other}.`,
-    'It cannot be told which of the two is meant. Get the model again from its author.',
-  );
 }
 
 /** The files an index names. @throws `NotFound` naming those that are not there */

@@ -1,6 +1,7 @@
 /** Every tensor of a checkpoint is claimed by the architecture, known to be no weight, or a reason not to run it. */
 import { AmalgamError } from '../errors';
 import type { ModelConfig } from '../formats/model-config';
+import { moduleFolder } from '../formats/module-names';
 import { counted } from '../formats/quantity';
 import { isJsonNumber } from '../formats/strict-json';
 import { isOfText, textModel } from './aliases';
@@ -9,7 +10,7 @@ import { type ConfigFile, FieldMissing, unsupported } from './config-reader';
 import { countedFaults } from './counted-faults';
 import { familyOf, tensorKey } from './families';
 import { resolveArchitecture, whyNotRun } from './resolution';
-import { isBuffer, moduleFolder, splitLayer } from './tensor-role';
+import { isBuffer, splitLayer } from './tensor-role';
 
 /** A tensor an architecture computes with. */
 interface ExpectedTensor {

@@ -1,4 +1,5 @@
 /** Role of a tensor in its model, by its name and shape. */
+import { moduleFolder } from '../formats/module-names';
 export interface TensorRole {
   /** Layer index, or null outside the stack of blocks. */
   layer: number | null;
@@ -92,16 +93,6 @@ export function splitLayer(name: string): LayerName | null {
 /** True for stored buffers that are no weights (see {@link BUFFERS}). */
 export function isBuffer(name: string): boolean {
   return BUFFERS.some((pattern) => pattern.test(name));
-}
-
-/** Of a tensor of a module behind the body (`2_Dense/linear.weight`) the folder that it lies in, with its slash. */
-export function moduleFolder(name: string): string | undefined {
-  return /^[^/]+\//.exec(name)?.[0];
-}
-
-/** What a tensor is called in its file. */
-export function nameInFile(name: string): string {
-  return name.slice(moduleFolder(name)?.length ?? 0);
 }
 
 /** The place of a tensor, by its name alone. */

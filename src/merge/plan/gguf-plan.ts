@@ -1,13 +1,13 @@
 /** The GGUF file of an output: planned from its config, its tokenizer and its tensors, or refused by name. */
 import { AmalgamError } from '../../errors';
 import { type GgufType, NO_IMATRIX } from '../../formats/gguf-type';
+import { moduleFolder } from '../../formats/module-names';
 import type { Recipe } from '../../formats/recipe';
 import type { AdapterModule } from '../../gguf/adapter-plan';
 import type { GgufPlan } from '../../gguf/gguf-plan';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { readSmallText } from '../../inputs/header';
 import type { Problems } from '../../inputs/problems';
-import { moduleFolder } from '../../models/tensor-role';
 import type { ModelFile } from '../../sources/model-folder';
 import { methodById } from '../methods';
 import { imatrixChoice } from './importance-kind';

@@ -1,10 +1,10 @@
+import { moduleFolder, nameInFile } from '../../formats/module-names';
 import { ADAPTER_WEIGHTS } from '../../formats/peft-config';
 import { DEFAULT_SHARD_BYTES } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-format';
 import { tensorBytes } from '../../formats/safetensors-header';
 import { buildSafetensorsHeader, sortForFile } from '../../formats/safetensors-write';
 import { inputName } from '../../inputs/stored-tensor';
-import { moduleFolder, nameInFile } from '../../models/tensor-role';
 import type { ShardPlan } from '../../write/shard-plan';
 import { AMALGAM_VERSION } from '../version';
 import type { Plan, TensorPlan } from './plan';

@@ -1,15 +1,17 @@
 /** The first pass of an extraction: what changed, and the factors of what can have factors. */
+
 import type { Backend } from '../../backend/backend';
 import { exact } from '../../backend/exact';
 import { type WeightDtype, weightBytes } from '../../formats/dtype';
 import { encodeFromF32 } from '../../formats/half';
+import { moduleFolder } from '../../formats/module-names';
 import type { Model } from '../../inputs/model';
 import type { ReadTensor } from '../../inputs/stored-tensor';
 import { column } from '../../linalg/columns';
 import type { Svd } from '../../linalg/small-svd';
 import { memoryName } from '../../models/aliases';
 import { tensorKey } from '../../models/families';
-import { isBuffer, moduleFolder, splitLayer, tensorRole } from '../../models/tensor-role';
+import { isBuffer, splitLayer, tensorRole } from '../../models/tensor-role';
 import type { RankChoice } from '../../reports/lora';
 import { decompose, decomposesExactly, SPECTRUM_VALUES } from '../difference/decomposition';
 import { deltaMatrix, measurePair, type OpenTensorPair, visitPairs } from '../difference/pair-task';
