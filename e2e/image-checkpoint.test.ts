@@ -178,6 +178,11 @@ describe('SDXL in one file', () => {
     await expect(planInNode(recipe(ONE), '.', { ...folders, one })).rejects.toThrow(new RegExp(message));
   });
 
+  it('has no GGUF form', async () => {
+    const text = recipe(ONE, 'amalgam: {gguf: F16}\n');
+    await expect(planInNode(text, '.', folders)).rejects.toThrow('no model of images is written so');
+  });
+
   it('refuses slices', async () => {
     const text = 'merge_method: passthrough\nslices: [{sources: [{model: base, layer_range: [0, 1]}]}]\n';
     await expect(planInNode(text, '.', folders)).rejects.toThrow(/stack/);

@@ -196,6 +196,10 @@ async function finishPlan(
   const textOf = (path: string) => extraText(extras, path, fileOf);
   const configText = layerOrder && (await textOf('config.json'));
   if (configText) checkStack(configText, tensors, output.config, problems);
+  if (output.config.isImage && recipe.amalgam.gguf !== undefined) {
+    problems.error('GgufUnsupported', 'GGUF: no model of images is written so.', 'Leave gguf out.');
+    return { ...draft, problems: problems.list() };
+  }
   const gguf = await planOutputGguf(recipe, tensors, textOf, problems);
   if (problems.hasErrors()) return { ...draft, problems: problems.list() };
   const written = writtenExtras({ recipe, extras });
