@@ -1,5 +1,7 @@
 /** The tensors of weight files by name, from their headers: of a model's body, and of the modules behind it. */
+
 import { AmalgamError } from '../errors';
+import { moduleFolder, nameInFile } from '../formats/module-names';
 import { withoutWrappers } from '../formats/names';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
 import { readHeader, tensorRef } from './header';
@@ -52,13 +54,12 @@ function storedTwice(path: string, name: string, one: string, other: string): Am
   );
 }
 
-/** Weights of modules behind the body of a sentence encoder, such as `2_Dense`. */
-const MODULE_WEIGHTS = /^[^/]+\/model\.safetensors$/;
-
-/** The weight files of modules behind the body. */
+/** The weight files of modules behind the body of a sentence encoder, such as `2_Dense/model.safetensors`. */
 export function moduleFiles(folder: ModelFolder): ModelFile[] {
   if (!findFile(folder, 'modules.json')) return [];
-  return folder.files.filter((file) => MODULE_WEIGHTS.test(file.path));
+  return folder.files.filter(
+    ({ path }) => moduleFolder(path) !== undefined && nameInFile(path) === 'model.safetensors',
+  );
 }
 
 /** Their tensors, each named with its folder in front. */
