@@ -204,7 +204,7 @@ describe('tasks', () => {
           return scoreOf(kind, numbers, encoding.getIds(), encoding.getTypeIds());
         };
         const { tasks, embedding } = report.models[m]!;
-        expect(embedding).toBe('scores of pairs, the first token through the head');
+        expect(embedding).toBe('none; the head scores pairs, from the first token');
         const items = tasks.map((task) => {
           if (!('score' in task)) throw new Error(JSON.stringify(task));
           return task.score.items;

@@ -67,7 +67,7 @@ export async function openCrossEncoder(
   const own = pair.reduce((sum, piece) => sum + ('ids' in piece ? piece.ids.length : 0), 0);
   const typed = head.types && (embedding.positions?.types?.rows ?? 1) > 1;
   return {
-    words: `scores of pairs, the ${pooling === 'cls' ? 'first token' : 'mean of the tokens'} through the head`,
+    words: `none; the head scores pairs, from the ${pooling === 'cls' ? 'first token' : 'mean of the tokens'}`,
     async encode(pairs) {
       const texts = [...new Set(pairs.flat().map((text) => text.trim()))];
       const encoded = await tokenizer.encodeAll(texts);
