@@ -29,7 +29,7 @@ export interface Embedder {
 /** Takes the rows of a sequence in any pieces, in their order. */
 export interface Pooled {
   add(row: Float32Array, position: number): void;
-  /** The embedding of the sequence. */
+  /** The embedding of the sequence, or its score alone. */
   end(): Vector;
 }
 
@@ -37,7 +37,7 @@ export interface Pooled {
 export type ReadFile = (path: string) => Promise<Uint8Array<ArrayBuffer> | undefined>;
 
 type Json = Record<string, unknown>;
-type Vector = Float64Array<ArrayBuffer>;
+export type Vector = Float64Array<ArrayBuffer>;
 type Layer = (x: Vector) => Vector;
 
 /** Weight of a row by its position, and what the sum is divided by. */

@@ -1,26 +1,35 @@
-/** Similarity and retrieval, scored on several models and merges side by side by the embeddings they make. */
+/** Similarity and retrieval, scored on several models and merges side by side by embeddings, or by heads that score pairs. */
 import { errorReport } from '../errors';
 import { readRows } from '../forward/queue';
 import { withoutHead } from '../models/headless';
 import type { ScoredModel, ScoreTasksReport, ScoreTasksRequest, TaskItem } from '../reports/tasks';
-import { scoreEmbedded } from '../tasks/embedding-metrics';
+import { pairsOf, scoreEmbedded } from '../tasks/embedding-metrics';
 import { aggregate } from '../tasks/metrics';
-import { openEmbedder, type Pooled, type RoledText, type TextRole } from './embedder';
+import { openCrossEncoder, scoringClass } from './cross-encoder';
+import { openEmbedder, type Pooled, type RoledText, type TextRole, type Vector } from './embedder';
 import { harnessMaxLength } from './encoded-pairs';
 import { type GroupedPasses, groupedPasses } from './grouped-passes';
 import { plannedFile, type RunningModel } from './running-model';
 import { type Entry, runSideBySide } from './side-by-side';
 import { mostTokens, type ReadTask, type ScoreTasksOptions } from './task-rows';
 
-/** A text that is embedded, as a sequence of tokens. */
-interface Embedded {
+/** A text that is embedded, or a pair that is scored, as a sequence of tokens. */
+interface ReadSequence {
   ids: number[];
-  left: number;
-  vector: Float64Array<ArrayBuffer>;
+  types?: number[];
+  pooled(): Pooled;
+  /** What came of it. */
+  vector: Vector;
 }
 
-/** What its items need: texts by what they are for. */
-const keyOf = (text: string, role: TextRole) => `${role} ${text}`;
+/** What a model reads for its tasks, and how alike it makes two texts of one of them once it has. */
+interface ReadTexts {
+  words: string;
+  sequences: readonly ReadSequence[];
+  alike(outputType: string, one: string, other: string): number;
+}
+
+const keyOf = (...parts: string[]) => parts.join('\0');
 
 /** Embeddings of a model that is at work. */
 interface Embeddings extends GroupedPasses {
@@ -71,43 +80,25 @@ export async function scoreEmbeddings(
 }
 
 async function startEmbedding(
-  { plan, config, architecture }: Entry,
-  { runner, tensor, tokenizer: opened }: RunningModel,
+  entry: Entry,
+  model: RunningModel,
   tasks: readonly ReadTask[],
-  { models, signal }: ScoreTasksOptions,
+  options: ScoreTasksOptions,
 ): Promise<{ work: Embeddings; words: string }> {
-  const tokenizer = await opened();
-  const { hidden, maxPositions } = architecture;
-  const most = harnessMaxLength(config.raw, tokenizer.maxLength);
-  const read = (path: string) => plannedFile(plan, models, path, signal);
-  const embedder = await openEmbedder(read, tensor, tokenizer, hidden, Math.min(most, maxPositions ?? most));
-  const asked = new Map<string, RoledText>();
-  for (const { task, items } of tasks) {
-    for (const { requests } of items) {
-      for (const [i, { context: text }] of requests.entries()) {
-        const role = roleOf(task.outputType, i);
-        asked.set(keyOf(text, role), { text, role });
-      }
-    }
-  }
-  const encoded = await embedder.encode([...asked.values()]);
-  const texts = new Map(
-    [...asked.keys()].map((key, i): [string, Embedded] => [
-      key,
-      { ...encoded[i]!, vector: new Float64Array(0) },
-    ]),
-  );
-  const groups = grouped([...texts.values()], runner.rowsPerPass);
+  const { runner } = model;
+  const { hidden } = entry.architecture;
+  const read = scoringClass(entry.config) === undefined ? embeddedTexts : scoredPairs;
+  const { words, sequences, alike } = await read(entry, model, tasks, options);
   let pooled: Pooled[] = [];
   const passes = groupedPasses({
-    groups,
+    groups: grouped(sequences, runner.rowsPerPass),
     rowsOf: (group) => group.reduce((sum, { ids }) => sum + ids.length, 0),
     start(group) {
-      pooled = group.map(({ ids, left }) => embedder.pooled(ids.length, left));
+      pooled = group.map((one) => one.pooled());
       return runner.startPass({
-        sequences: group.map(({ ids }) => ({ ids })),
+        sequences: group.map(({ ids, types }) => (types ? { ids, types } : { ids })),
         output: 'none',
-        signal,
+        signal: options.signal,
         taps: {
           async normed(rows) {
             const values = await readRows(rows);
@@ -120,11 +111,11 @@ async function startEmbedding(
       });
     },
     finish(group) {
-      for (const [i, text] of group.entries()) text.vector = pooled[i]!.end();
+      for (const [i, one] of group.entries()) one.vector = pooled[i]!.end();
     },
   });
   return {
-    words: embedder.words,
+    words,
     work: {
       get progress() {
         return passes.progress;
@@ -132,12 +123,78 @@ async function startEmbedding(
       step: () => passes.step(),
       close: () => passes.close(),
       items: () =>
-        tasks.map(({ task, items }) =>
-          scoreEmbedded(task.outputType, items, embedder.similarity, (text, i) => {
-            return texts.get(keyOf(text, roleOf(task.outputType, i)))!.vector;
-          }),
+        tasks.map(({ task: { outputType }, items }) =>
+          scoreEmbedded(outputType, items, (one, other) => alike(outputType, one, other)),
         ),
     },
+  };
+}
+
+/** Every text once for each thing that it is for. */
+async function embeddedTexts(
+  { plan, config, architecture }: Entry,
+  { tensor, tokenizer: opened }: RunningModel,
+  tasks: readonly ReadTask[],
+  { models, signal }: ScoreTasksOptions,
+): Promise<ReadTexts> {
+  const tokenizer = await opened();
+  const { hidden, maxPositions } = architecture;
+  const most = harnessMaxLength(config.raw, tokenizer.maxLength);
+  const read = (path: string) => plannedFile(plan, models, path, signal);
+  const embedder = await openEmbedder(read, tensor, tokenizer, hidden, Math.min(most, maxPositions ?? most));
+  const asked = new Map<string, RoledText>();
+  for (const { task, items } of tasks) {
+    for (const { requests } of items) {
+      for (const [i, { context: text }] of requests.entries()) {
+        const role = roleOf(task.outputType, i);
+        asked.set(keyOf(role, text), { text, role });
+      }
+    }
+  }
+  const encoded = await embedder.encode([...asked.values()]);
+  const texts = new Map(
+    [...asked.keys()].map((key, i): [string, ReadSequence] => {
+      const { ids, left } = encoded[i]!;
+      return [key, { ids, pooled: () => embedder.pooled(ids.length, left), vector: new Float64Array(0) }];
+    }),
+  );
+  const vectorOf = (outputType: string, text: string, place: number) =>
+    texts.get(keyOf(roleOf(outputType, place), text))!.vector;
+  return {
+    words: embedder.words,
+    sequences: [...texts.values()],
+    alike: (outputType, one, other) =>
+      embedder.similarity(vectorOf(outputType, one, 0), vectorOf(outputType, other, 1)),
+  };
+}
+
+/** Every two texts that are compared once. */
+async function scoredPairs(
+  { config, architecture }: Entry,
+  { tensor, tokenizer: opened }: RunningModel,
+  tasks: readonly ReadTask[],
+): Promise<ReadTexts> {
+  const tokenizer = await opened();
+  const { maxPositions: rows = Number.POSITIVE_INFINITY } = architecture;
+  const { maxLength = rows } = tokenizer;
+  const most = Math.min(harnessMaxLength(config.raw, maxLength), maxLength, rows);
+  const encoder = await openCrossEncoder(config, architecture, tensor, tokenizer, most);
+  const asked = new Map(
+    tasks
+      .flatMap(({ task, items }) => pairsOf(task.outputType, items))
+      .map((pair): [string, [string, string]] => [keyOf(...pair), pair]),
+  );
+  const encoded = await encoder.encode([...asked.values()]);
+  const pairs = new Map(
+    [...asked.keys()].map((key, i): [string, ReadSequence] => [
+      key,
+      { ...encoded[i]!, pooled: () => encoder.pooled(), vector: new Float64Array(0) },
+    ]),
+  );
+  return {
+    words: encoder.words,
+    sequences: [...pairs.values()],
+    alike: (_, one, other) => pairs.get(keyOf(one, other))!.vector[0]!,
   };
 }
 
@@ -146,8 +203,8 @@ const roleOf = (outputType: string, place: number): TextRole =>
   outputType !== 'retrieval' ? 'text' : place === 0 ? 'query' : 'document';
 
 /** As many at once as there is room for, those of about one length together. */
-function grouped(texts: readonly Embedded[], rowsPerPass: number): Embedded[][] {
-  const groups: Embedded[][] = [];
+function grouped(texts: readonly ReadSequence[], rowsPerPass: number): ReadSequence[][] {
+  const groups: ReadSequence[][] = [];
   let rows = 0;
   for (const text of [...texts].sort((a, b) => a.ids.length - b.ids.length)) {
     if (groups.length === 0 || rows + text.ids.length > rowsPerPass) {

@@ -42,7 +42,7 @@ export function startForeignTextWith(given: () => WorkerPort): void {
 /** A tokenizer that cannot hang this thread: nothing of it runs here. */
 export type GuardedTokenizer = Pick<
   Tokenizer,
-  'size' | 'ownSize' | 'prefix' | 'suffix' | 'mask' | 'prefixToken' | 'maxLength'
+  'size' | 'ownSize' | 'prefix' | 'suffix' | 'pair' | 'mask' | 'prefixToken' | 'maxLength'
 > & {
   /** Ids as those of {@link Tokenizer}. @throws AmalgamError `TokenizerUnsupported` when it takes too long, `Canceled` */
   encode(text: string): Promise<number[]>;

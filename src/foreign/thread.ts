@@ -17,8 +17,8 @@ export function foreignTextThread() {
       renderChats(chat.template, conversations, chat.tokens, toAnswer),
     open(files: TokenizerFiles, label: string) {
       tokenizer = createTokenizer(files, label);
-      const { size, ownSize, prefix, suffix, mask, prefixToken, maxLength } = tokenizer;
-      return { size, ownSize, prefix, suffix, mask, prefixToken, maxLength };
+      const { size, ownSize, prefix, suffix, pair, mask, prefixToken, maxLength } = tokenizer;
+      return { size, ownSize, prefix, suffix, pair, mask, prefixToken, maxLength };
     },
     encodeAll: (texts: readonly string[]) => texts.map((text) => tokenizer!.encode(text)),
     follow(before: readonly number[]) {

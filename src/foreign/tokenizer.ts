@@ -5,7 +5,7 @@ import { TOKEN_FIELDS } from '../formats/chat-template';
 import { counted } from '../formats/quantity';
 import { parseJsonObject } from '../formats/strict-json';
 import { tokenizerFault } from '../formats/tokenizer-fault';
-import { aroundText } from '../formats/tokenizer-json';
+import { aroundPair, aroundText, type PairPiece } from '../formats/tokenizer-json';
 import { cleaned, decoder, modelType, wordModel } from './tokenizer-models';
 import { type FoundToken, normalizer, preTokenizer, type Step, tokenFinder } from './tokenizer-parts';
 
@@ -18,6 +18,8 @@ export interface Tokenizer {
   readonly prefix: readonly number[];
   /** And behind it: an end-of-text token, or nothing. */
   readonly suffix: readonly number[];
+  /** What it makes of two texts; undefined where that is not known. */
+  readonly pair: readonly PairPiece[] | undefined;
   /** The token that stands for one to be filled in, of encoders. */
   readonly mask: number | undefined;
   /** BOS, else end-of-text, by the tokenizer's config: what stands where a text has nothing in front of it. */
@@ -79,6 +81,7 @@ export function createTokenizer(files: TokenizerFiles, label: string): Tokenizer
     ownSize: engine.ownSize,
     prefix: ahead,
     suffix: behind,
+    pair: aroundPair(json.post_processor),
     mask: maskOf(engine, config),
     prefixToken: prefixTokenOf(engine, config),
     maxLength: maxLengthOf(config.model_max_length),

@@ -177,6 +177,51 @@ export function aroundText(processor: unknown): { ahead: number[]; behind: numbe
   }
 }
 
+/** A stretch of what a post-processor makes of two texts: tokens of its own or one of the texts, and the kind of text it counts as. */
+export type PairPiece = { type: number } & ({ ids: readonly number[] } | { text: 0 | 1 });
+
+/**
+ * What a post-processor makes of two texts, in its order (tokenizers, processors/*.rs).
+ * @param processor `post_processor` of a tokenizer.json
+ * @returns undefined for a processor whose form for two texts is not known
+ */
+export function aroundPair(processor: unknown): PairPiece[] | undefined {
+  const { type, processors, pair, special_tokens, cls, sep } = Object(processor) as Record<string, unknown>;
+  const special = (token: unknown, kind = 0) => ({
+    ids: itemsOf(token).filter((id) => typeof id === 'number'),
+    type: kind,
+  });
+  const first = { text: 0, type: 0 } as const;
+  switch (type) {
+    case 'Sequence': {
+      const those = itemsOf(processors).filter(
+        (one) => (Object(one) as { type?: unknown }).type !== 'ByteLevel',
+      );
+      return those.length > 1 ? undefined : aroundPair(those[0]);
+    }
+    case 'BertProcessing':
+      return [special(cls), first, special(sep), { text: 1, type: 1 }, special(sep, 1)];
+    case 'RobertaProcessing':
+      return [special(cls), first, special(sep), special(sep), { text: 1, type: 0 }, special(sep)];
+    case 'TemplateProcessing': {
+      const tokens = Object(special_tokens) as Record<string, unknown>;
+      const pieces = itemsOf(pair).map((part): PairPiece => {
+        const { Sequence, SpecialToken } = Object(part) as Record<string, { id: string; type_id: number }>;
+        if (Sequence) return { text: Sequence.id === 'A' ? 0 : 1, type: Sequence.type_id };
+        const { id, type_id } = SpecialToken!;
+        return special((Object(tokens[id]) as { ids?: unknown }).ids, type_id);
+      });
+      const texts = pieces.flatMap((piece) => ('text' in piece ? piece.text : []));
+      return texts.includes(0) && texts.includes(1) && texts.length === 2 ? pieces : undefined;
+    }
+    case 'ByteLevel':
+    case undefined:
+      return [first, { text: 1, type: 1 }];
+    default:
+      return undefined;
+  }
+}
+
 function unknownAround(why: string): AmalgamError {
   return new AmalgamError(
     'TokenizerUnsupported',

@@ -7,6 +7,8 @@ import type { Architecture } from '../models/architecture';
 /** Token ids at consecutive positions. */
 export interface Sequence {
   ids: ArrayLike<number>;
+  /** Kind of text of each id, of models that add one to the embedding; 0 where there are none. */
+  types?: ArrayLike<number>;
   /** Position of the first id; 0 unless a cache holds earlier tokens. */
   start?: number;
   /** Slot of the cache. */
@@ -39,6 +41,7 @@ export interface Chunk {
   rows: number;
   ids: Uint32Array<ArrayBuffer>;
   positions: Uint32Array<ArrayBuffer>;
+  types: Uint32Array<ArrayBuffer>;
   /** Per row: the row of the keys and values it is stored in, and its position. */
   places: Uint32Array<ArrayBuffer>;
   /** Rows in fours that share a sequence: shaders/lib/attention.wgsl. */
@@ -240,12 +243,13 @@ function makeChunk(
 ): Omit<Chunk, 'long'> {
   const ids = new Uint32Array(rows);
   const positions = new Uint32Array(rows);
+  const types = new Uint32Array(rows);
   const places = new Uint32Array(2 * rows);
   const groups: number[] = [];
   const runs: number[] = [];
   for (const [i, piece] of pieces.entries()) {
     const { sequence, row, begin, count } = piece;
-    const { ids: all } = sequences[sequence]!;
+    const { ids: all, types: kinds } = sequences[sequence]!;
     const start = startOf(sequences, sequences[sequence]!);
     const place = slotOf(piece, i);
     const base = place * keys.slotRows;
@@ -253,6 +257,7 @@ function makeChunk(
     for (let r = 0; r < count; r++) {
       ids[row + r] = all[begin + r]!;
       positions[row + r] = start + begin + r;
+      types[row + r] = kinds?.[begin + r] ?? 0;
       places[2 * (row + r)] = base + start + begin + r;
       places[2 * (row + r) + 1] = start + begin + r;
       if (r % GROUP_ROWS === 0)
@@ -264,6 +269,7 @@ function makeChunk(
     rows,
     ids,
     positions,
+    types,
     places,
     groups: Uint32Array.from(groups),
     runs: Uint32Array.from(runs),

@@ -130,11 +130,11 @@ export async function embedChunks(
     const { rows } = chunk;
     if (outer.projectIn) await op.linear([outer.projectIn], embedded[k]!, streams[k]!, rows, op.nothing);
     if (embedding.positions && outer.positions) {
-      const { offset, rows: count } = embedding.positions;
+      const { offset, rows: table, types } = embedding.positions;
       queue.write(
         indices[k]!,
         0,
-        chunk.positions.map((p) => p + offset),
+        chunk.positions.map((p, i) => p + offset + table * chunk.types[i]!),
       );
       queue.run(embed, {
         params: {
@@ -143,7 +143,7 @@ export async function embedChunks(
           stride: hidden,
           dtype: DTYPE_CODE.F32,
           first: 0,
-          count,
+          count: table * (types?.rows ?? 1),
           add: 1,
           scale: 1,
         },

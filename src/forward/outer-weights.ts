@@ -65,7 +65,7 @@ export async function loadOuter(
   if (final.projection) outer.projectOut ??= await reader.linear(final.projection, signal);
 }
 
-/** The rows of all positions, with the addend of each. */
+/** The rows of all positions, for each kind of text with its addend. */
 async function loadPositions(
   { tensor, rows, types }: NonNullable<Architecture['embedding']['positions']>,
   reader: WeightReader,
@@ -75,10 +75,12 @@ async function loadPositions(
   const read = (name: string) => reader.values({ tensors: [{ name, shape: [] }] }, signal);
   const [positions, added] = [await read(tensor), await read(types.tensor)];
   const width = positions.length / rows;
-  return reader.upload(
-    positions.map((value, i) => value + added[i % width]!),
-    tensor,
-  );
+  const table = new Float32Array(types.rows * positions.length);
+  for (let i = 0; i < table.length; i++) {
+    const [type, at] = [Math.floor(i / positions.length), i % positions.length];
+    table[i] = positions[at]! + added[type * width + (at % width)]!;
+  }
+  return reader.upload(table, tensor);
 }
 
 export function closeOuter(outer: OuterWeights, reader: WeightReader, { queue }: Operations): void {

@@ -32,7 +32,7 @@ export interface Architecture {
     token: string;
     width: number;
     scale: number;
-    /** Learned positions [rows, hidden]; position p is row p + offset, and row 0 of `types` where there are kinds of text. */
+    /** Learned positions [rows, hidden]; position p is row p + offset, and a row of `types` where there are kinds of text. */
     positions?: { tensor: string; rows: number; offset: number; types?: { tensor: string; rows: number } };
     projection?: Linear;
     norm?: Norm;

@@ -172,7 +172,7 @@ export function claimTensors(architecture: Architecture, stored: Stored): Map<st
   const lost = missing.find(({ name }) => !heads.has(name)) ?? missing[0];
   if (lost && heads.has(lost.name)) {
     throw unsupported(
-      `The model has no head that fills in masked words (${lost.name}): it was saved without, as sentence encoders and classifiers are. Measure a sentence encoder by similarity and retrieval.`,
+      `The model has no head that fills in masked words (${lost.name}): it was saved without, as sentence encoders and classifiers are. Measure sentence encoders and cross-encoders by similarity and retrieval.`,
     );
   }
   if (lost) {

@@ -15,7 +15,7 @@ export interface ShippedTask {
   dataset: string | null;
   metrics: string[];
   subsets: string[];
-  /** Of models that make embeddings of texts. */
+  /** Of models that make embeddings of texts, or score pairs of them. */
   embeds?: true;
 }
 
@@ -33,7 +33,7 @@ export interface ScoreTasksRequest {
   engine: BackendChoice;
 }
 
-/** What is asked of a model; the last two of the embeddings it makes. */
+/** What is asked of a model; the last two of its embeddings, or of its scores of pairs. */
 export type OutputType = 'multiple_choice' | 'loglikelihood' | 'similarity' | 'retrieval';
 
 /** Description of a task, known once its rows are read. */
@@ -89,7 +89,7 @@ export interface ScoredModel {
   tokens: number;
   seconds: number;
   engine: BackendKind | null;
-  /** How its embeddings are made, in words. */
+  /** How its embeddings or scores are made, in words. */
   embedding?: string;
 }
 

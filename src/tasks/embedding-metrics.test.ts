@@ -44,18 +44,19 @@ it('Spearman with ties is that of scipy 1.17 (stats.spearmanr), and its error th
 });
 
 it('nDCG@10 counts the places of what answers, among the documents of all questions', () => {
-  const vector = (text: string) => Float64Array.from(text.split(',').map(Number));
+  const vector = (text: string) => text.split(',').map(Number);
   const item = (docId: number, texts: string[], labels: number[]): Item => ({
     ...{ docId, choices: [], target: null, labels },
     requests: texts.map((context) => ({ context, continuation: '' })),
   });
-  const dot = (p: Float64Array, q: Float64Array) => p.reduce((sum, v, i) => sum + v * q[i]!, 0);
+  const dot = (one: string, other: string) =>
+    vector(one).reduce((sum, v, i) => sum + v * vector(other)[i]!, 0);
   // of the first the right one is second; of the second both are, at places 1 and 3
   const items = [
     item(0, ['1,0', '0.8,0', '0.9,0'], [1, 0]),
     item(1, ['0,1', '0.5,1', '0,0.1', '0.1,0.5'], [1, 1, 0]),
   ];
-  const [first, second] = scoreEmbedded('retrieval', items, dot, vector);
+  const [first, second] = scoreEmbedded('retrieval', items, dot);
   expect(first!.values.ndcg_at_10).toBeCloseTo(1 / Math.log2(3), 12);
   expect(second!.values.ndcg_at_10).toBeCloseTo((1 + 1 / 2) / (1 + 1 / Math.log2(3)), 12);
 });

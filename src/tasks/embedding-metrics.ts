@@ -1,35 +1,42 @@
-/** Spearman's correlation of similarities, and nDCG of what is found, item by item: the mean of the items is the metric. */
+/**
+ * Spearman's correlation of how alike texts are, and nDCG of what is found, item by item: the mean of the items is the metric.
+ */
 import { mean } from '../linalg/numbers';
 import type { TaskItem } from '../reports/tasks';
 import type { Item } from './task-items';
 
-type Vector = Float64Array;
-
 /** Places that count in a list of answers. */
 const DEPTH = 10;
 
-/**
- * The items of a task of similarity or retrieval.
- * @param vectorOf the embedding of a text by its place in its item
- */
-export function scoreEmbedded(
-  outputType: string,
-  items: readonly Item[],
-  similarity: (a: Vector, b: Vector) => number,
-  vectorOf: (text: string, place: number) => Vector,
-): TaskItem[] {
+/** How alike two texts are, the first the one that asks; larger is more. */
+type Alike = (one: string, other: string) => number;
+
+/** Every two texts whose likeness the items ask for. */
+export function pairsOf(outputType: string, items: readonly Item[]): [one: string, other: string][] {
+  const asked = items.filter(({ refused }) => refused === undefined).map(textsOf);
+  if (outputType === 'similarity') return asked.map(([one, other]) => [one!, other!]);
+  const corpus = [...corpusOf(asked)];
+  return asked.flatMap(([query]) => corpus.map((text): [string, string] => [query!, text]));
+}
+
+const textsOf = ({ requests }: Item) => requests.map(({ context }) => context);
+
+/** What all questions together are answered from. */
+const corpusOf = (asked: readonly string[][]) => new Set(asked.flatMap(([, ...answers]) => answers));
+
+/** The items of a task of similarity or retrieval. */
+export function scoreEmbedded(outputType: string, items: readonly Item[], alike: Alike): TaskItem[] {
   const asked = items.filter(({ refused }) => refused === undefined);
   const refused = items.flatMap((item): TaskItem[] =>
     item.refused === undefined ? [] : [{ ...itemOf(item, {}), refused: item.refused }],
   );
-  const vectors = ({ requests }: Item) => requests.map(({ context }, i) => vectorOf(context, i));
   const values =
     outputType === 'similarity'
       ? spearman(
-          asked.map((item) => similarity(...(vectors(item) as [Vector, Vector]))),
+          pairsOf(outputType, asked).map(([one, other]) => alike(one, other)),
           asked.map(({ labels }) => labels![0]!),
         ).map((value) => ({ spearman: value }))
-      : retrieved(asked, similarity, vectors);
+      : retrieved(asked, alike);
   const scored = asked.map((item, i) => itemOf(item, values[i]!));
   return [...scored, ...refused].sort((a, b) => a.docId - b.docId);
 }
@@ -69,20 +76,13 @@ function standardized(values: readonly number[]): number[] {
 }
 
 /** nDCG@10 of every question among the documents of all of them. */
-function retrieved(
-  items: readonly Item[],
-  similarity: (a: Vector, b: Vector) => number,
-  vectors: (item: Item) => Vector[],
-): { ndcg_at_10: number }[] {
-  const corpus = new Map<string, Vector>();
-  const embedded = items.map(vectors);
-  for (const [q, { requests }] of items.entries()) {
-    for (const [i, { context }] of requests.entries()) if (i > 0) corpus.set(context, embedded[q]![i]!);
-  }
-  return items.map(({ requests, labels }, q) => {
-    const right = new Set(requests.slice(1).flatMap(({ context }, i) => (labels![i] === 1 ? [context] : [])));
-    const found = [...corpus]
-      .map(([text, vector]) => ({ isRight: right.has(text), score: similarity(embedded[q]![0]!, vector) }))
+function retrieved(items: readonly Item[], alike: Alike): { ndcg_at_10: number }[] {
+  const corpus = [...corpusOf(items.map(textsOf))];
+  return items.map((item) => {
+    const [query, ...answers] = textsOf(item);
+    const right = new Set(answers.filter((_, i) => item.labels![i] === 1));
+    const found = corpus
+      .map((text) => ({ isRight: right.has(text), score: alike(query!, text) }))
       .sort((one, other) => other.score - one.score);
     return {
       ndcg_at_10: gain(found.slice(0, DEPTH).map(({ isRight }) => isRight)) / gain(firsts(right.size)),

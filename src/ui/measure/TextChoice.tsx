@@ -120,8 +120,8 @@ function Tasks({ own }: { own: readonly string[] }) {
     <>
       <p className="small quiet">
         Accuracy as lm-evaluation-harness counts it, its rows from the Hub. Similarity (Spearman) and
-        retrieval (nDCG@10) are of models that make embeddings; a .tsv has two sentences and how alike they
-        are.
+        retrieval (nDCG@10) are of models that embed texts or score pairs; a .tsv has two sentences and how
+        alike they are.
       </p>
       <div className="row wrap tight chips">
         {[...offered, ...own.map((name) => ({ name, title: name }))].map(({ name, title }) => (
