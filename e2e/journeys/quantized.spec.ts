@@ -1,8 +1,10 @@
 /** A model that somebody has in fewer bits, from Ollama, llama.cpp or MLX, with a LoRA on it: merged, run, saved in full precision. */
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { buildSafetensorsHeader } from '../../src/formats/safetensors-write';
 import { sampleModels, startFakeHub } from '../fake-hub';
+import { fewBitsBase } from '../few-bits';
 import { HUB_CDN_PORT, HUB_PORT } from './addresses';
 import { readSafetensors } from './merged-folder';
 import {
@@ -21,6 +23,8 @@ import {
 const samples = join(import.meta.dirname, '../../public/samples');
 const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-'));
 test.afterAll(() => rmSync(scratch, { recursive: true }));
+
+type Tensors = ReturnType<typeof readSafetensors>['tensors'];
 
 /** The base of the sample in fewer bits. */
 async function quantized(): Promise<string> {
@@ -71,67 +75,11 @@ test('I have a GGUF from Ollama and a LoRA: dropped, merged, saved', async ({ pa
   expect(scored.stdout).toMatch(/merged.*\d\.\d{3}[\s\S]*sha256-.*\d\.\d{3}/);
 });
 
-const BITS = 4;
-const GROUP = 32;
-
-/** The base of the sample as mlx_lm.convert -q writes it (mlx.core.quantize, affine), and what its codes stand for. */
-function mlxBase(): { folder: string; weights: Map<string, { columns: number; values: Float32Array }> } {
-  const folder = mkdtempSync(join(scratch, 'mlx-'));
-  const weights = new Map<string, { columns: number; values: Float32Array }>();
-  const parts: { name: string; dtype: string; shape: number[]; bytes: Uint8Array }[] = [];
-  const add = (name: string, dtype: string, shape: number[], { buffer }: { buffer: ArrayBufferLike }) =>
-    parts.push({ name, dtype, shape, bytes: new Uint8Array(buffer) });
-  const { tensors } = readSafetensors(readFileSync(join(samples, 'base/model.safetensors')));
-  for (const [name, { shape, values }] of tensors) {
-    const stored = Float32Array.from(values);
-    if (!name.includes('proj')) {
-      add(name, 'F32', shape, stored);
-      continue;
-    }
-    const [rows, columns] = shape as [number, number];
-    const groups = columns / GROUP;
-    const [scales, biases] = [new Float32Array(rows * groups), new Float32Array(rows * groups)];
-    const words = new Uint32Array((rows * columns * BITS) / 32);
-    const read = Float32Array.from(stored, (value, i) => {
-      const group = Math.floor(i / GROUP);
-      if (i % GROUP === 0) {
-        const all = stored.subarray(i, i + GROUP);
-        biases[group] = Math.min(...all);
-        scales[group] = (Math.max(...all) - biases[group]!) / (2 ** BITS - 1);
-      }
-      const code = Math.min(15, Math.max(0, Math.round((value - biases[group]!) / scales[group]!)));
-      words[i >> 3]! |= code << (BITS * (i & 7));
-      return code * scales[group]! + biases[group]!;
-    });
-    weights.set(name, { columns, values: read });
-    const module = name.replace(/weight$/, '');
-    add(name, 'U32', [rows, (columns * BITS) / 32], words);
-    add(`${module}scales`, 'F32', [rows, groups], scales);
-    add(`${module}biases`, 'F32', [rows, groups], biases);
-  }
-  let end = 0;
-  const header = parts.map(({ name, dtype, shape, bytes }) => {
-    end += bytes.length;
-    return [name, { dtype, shape, data_offsets: [end - bytes.length, end] }] as const;
-  });
-  const text = Buffer.from(JSON.stringify(Object.fromEntries(header)));
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(text.length));
-  writeFileSync(
-    join(folder, 'model.safetensors'),
-    Buffer.concat([length, text, ...parts.map(({ bytes }) => bytes)]),
-  );
-  const config = JSON.parse(readFileSync(join(samples, 'base/config.json'), 'utf8'));
-  const quantization = { group_size: GROUP, bits: BITS };
-  writeFileSync(join(folder, 'config.json'), JSON.stringify({ ...config, quantization }));
-  copyFileSync(join(samples, 'base/tokenizer.json'), join(folder, 'tokenizer.json'));
-  return { folder, weights };
-}
-
 test('a model in four bits of MLX and a LoRA: dropped one after the other, merged, saved', async ({
   page,
 }) => {
-  const { folder, weights } = mlxBase();
+  const folder = mkdtempSync(join(scratch, 'mlx-'));
+  const weights = fewBitsBase(folder, 'mlx');
   await openSample(page);
   await drop(
     page,
@@ -151,12 +99,20 @@ test('a model in four bits of MLX and a LoRA: dropped one after the other, merge
   await page.getByRole('button', { name: 'Download model.safetensors' }).click();
   const merged = readSafetensors(readFileSync(await (await download).path())).tensors;
 
-  const { r, lora_alpha } = JSON.parse(readFileSync(lora[0]!, 'utf8')) as { r: number; lora_alpha: number };
-  const factors = readSafetensors(readFileSync(lora[1]!)).tensors;
+  expectFolded(merged, weights);
+});
+
+/** Every linear weight is what was packed and the change of kitchen, to the precision of bfloat16. */
+function expectFolded(merged: Tensors, weights: ReturnType<typeof fewBitsBase>): void {
+  const [config, factors] = ['adapter_config.json', 'adapter_model.safetensors'].map((name) =>
+    readFileSync(join(samples, 'kitchen', name)),
+  );
+  const { r, lora_alpha } = JSON.parse(config!.toString()) as { r: number; lora_alpha: number };
+  const { tensors } = readSafetensors(factors!);
   let changed = 0;
   for (const [name, { columns, values }] of weights) {
     const module = `base_model.model.${name.replace(/\.weight$/, '')}`;
-    const [a, b] = ['A', 'B'].map((side) => factors.get(`${module}.lora_${side}.weight`)?.values);
+    const [a, b] = ['A', 'B'].map((side) => tensors.get(`${module}.lora_${side}.weight`)?.values);
     const here = merged.get(name)!;
     expect(here.dtype).toBe('BF16');
     const far = here.values.reduce((most, value, i) => {
@@ -171,7 +127,70 @@ test('a model in four bits of MLX and a LoRA: dropped one after the other, merge
     if (a) changed++;
   }
   expect(changed).toBeGreaterThan(0);
-});
+}
+
+/** The base in four bits of MLX. */
+function mlxFolder(): string {
+  const folder = mkdtempSync(join(scratch, 'mlx-'));
+  fewBitsBase(folder, 'mlx');
+  return folder;
+}
+
+/** The LoRA as mlx_lm stores it: factors the other way round, one scale. */
+function mlxLora(): string {
+  const folder = mkdtempSync(join(scratch, 'lora-'));
+  const stored = JSON.parse(readFileSync(join(samples, 'kitchen/adapter_config.json'), 'utf8'));
+  const { tensors } = readSafetensors(readFileSync(join(samples, 'kitchen/adapter_model.safetensors')));
+  const turned = [...tensors].map(([name, { shape, values }]) => {
+    const [rows, columns] = shape as [number, number];
+    const flipped = Float32Array.from(values, (_, i) => values[(i % rows) * columns + Math.floor(i / rows)]!);
+    const named = name
+      .replace('base_model.model.', '')
+      .replace(/lora_(A|B)\.weight$/, (_, side: string) => `lora_${side.toLowerCase()}`);
+    return { name: named, shape: [columns, rows], bytes: new Uint8Array(flipped.buffer) };
+  });
+  const header = buildSafetensorsHeader(
+    turned.map(({ name, shape, bytes }) => ({ name, dtype: 'F32', shape, byteLength: bytes.length })),
+    {},
+  );
+  writeFileSync(
+    join(folder, 'adapters.safetensors'),
+    Buffer.concat([header, ...turned.map(({ bytes }) => bytes)]),
+  );
+  const keys = [
+    ...new Set(turned.map(({ name }) => name.replace(/^model\.layers\.\d+\.|\.lora_[ab]$/g, ''))),
+  ];
+  const config = {
+    ...{ fine_tune_type: 'lora', num_layers: 16 },
+    lora_parameters: { rank: stored.r, scale: stored.lora_alpha / stored.r, dropout: 0, keys },
+  };
+  writeFileSync(join(folder, 'adapter_config.json'), JSON.stringify(config));
+  return folder;
+}
+
+for (const format of ['nf4', 'awq', 'mlx'] as const) {
+  test(`a base in ${format} and its LoRA: merged by the command, evaluated, as safetensors and GGUF`, async () => {
+    const folder = mkdtempSync(join(scratch, `${format}-`));
+    const weights = fewBitsBase(folder, format);
+    const lora = format === 'mlx' ? mlxLora() : join(samples, 'kitchen');
+    const out = join(folder, 'merged');
+    const told = await amalgam(['merge', `${folder}+${lora}`, '--out', out, '--gguf', 'BF16']);
+    expect(told.code, told.stderr).toBe(0);
+    expectFolded(readSafetensors(readFileSync(join(out, 'model.safetensors'))).tensors, weights);
+    const gguf = join(out, readdirSync(out).find((name) => name.endsWith('.gguf'))!);
+    const text = 'public/samples/texts/kitchen.eval.txt';
+    const compared = [out, gguf, `${folder}+${lora}`, 'public/samples/base'];
+    const scored = await amalgam(['evaluate', ...compared, '--text', text]);
+    expect(scored.code, scored.stderr).toBe(0);
+    const found = [...scored.stdout.matchAll(/^.{3}\S+ +(\d\.\d+) ± /gm)].map(([, number]) => Number(number));
+    expect(found).toHaveLength(4);
+    const [merged, asGguf, unwritten, base] = found as [number, number, number, number];
+    expect(asGguf).toBeCloseTo(merged, 3);
+    expect(Math.abs(unwritten / merged - 1)).toBeLessThan(0.01);
+    // what the LoRA was trained for is kept through four bits
+    expect(merged).toBeLessThan(base);
+  });
+}
 
 test('a QLoRA from the Hub names a copy in few bits: the card shows it beside the full weights, with both sizes', async ({
   page,
@@ -184,10 +203,10 @@ test('a QLoRA from the Hub names a copy in few bits: the card shows it beside th
       ...sampleModels(samples),
       {
         id: copy,
-        files: mlxBase().folder,
+        files: mlxFolder(),
         tags: ['base_model:amalgam/base', 'base_model:quantized:amalgam/base'],
       },
-      { id: 'writer/gated-4bit', files: mlxBase().folder, tags: ['base_model:quantized:amalgam/gated'] },
+      { id: 'writer/gated-4bit', files: mlxFolder(), tags: ['base_model:quantized:amalgam/gated'] },
       ...[copy, 'writer/gated-4bit'].map((base, i) => ({
         id: `writer/qlora-${i}`,
         files: {

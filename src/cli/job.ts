@@ -111,7 +111,7 @@ function firstDifference(recipe: Recipe, other: Recipe): string | undefined {
     return formatRecipe(renameRepositories(of, new Map(names))).split('\n');
   }) as [string[], string[]];
   const at = own.findIndex((line, i) => line !== others[i]);
-  return at < 0 ? others[own.length] : own[at]!;
+  return at < 0 ? others[own.length] : own[at]!.trim() || others[at];
 }
 
 /**

@@ -11,8 +11,6 @@ import {
   ReadResourceRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js';
 
-import { errorReport } from '../errors';
-
 /** A tool as a client lists it. */
 export interface ServedTool {
   name: string;
@@ -76,12 +74,7 @@ export async function serve({ tools, pages, version, call }: ServedCalls): Promi
         params: { progressToken, progress, message },
       }).catch(() => undefined);
     };
-    const { text, failed } = await call(params.name, params.arguments ?? {}, signal, onLine).catch(
-      (thrown: unknown) => {
-        const { message, hint } = errorReport(thrown);
-        return { text: `${message}\n${hint}`, failed: true };
-      },
-    );
+    const { text, failed } = await call(params.name, params.arguments ?? {}, signal, onLine);
     return { content: [{ type: 'text', text }], isError: failed };
   });
   const closed = new Promise<void>((done) => {

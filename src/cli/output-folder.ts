@@ -137,7 +137,9 @@ export async function beginOutputFolder(folder: string, resume = false): Promise
         `The output is complete, but ${isNamed ? 'its name may not survive a power cut' : 'could not be renamed'}: ${(thrown as Error).message} It is in ${isNamed ? target : temporary}.`,
         isNamed
           ? 'Nothing needs to be done, unless this machine loses power now.'
-          : 'Move it from there, or fix the cause and run the same command with --resume.',
+          : isTaken(thrown)
+            ? 'Something else was written there meanwhile: remove the one you do not want.'
+            : 'Move it from there, or fix the cause and run the same command with --resume.',
         { cause: thrown },
       );
     }
@@ -212,6 +214,8 @@ export async function beginOutputFolder(folder: string, resume = false): Promise
     },
   };
 }
+
+const isTaken = (thrown: unknown) => thrown instanceof AmalgamError && thrown.code === 'DestinationNotEmpty';
 
 function identityOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
   return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;

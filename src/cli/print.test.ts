@@ -84,7 +84,7 @@ test('a verification says how far the tensors that differ are', () => {
   ];
   const text = plain(verifyText({ ...found, shards }));
   expect(text).toContain(
-    'The bytes differ: within one rounding in 3 of 4 tensors, 2 of them to the bit; model.norm.weight by up to 3 steps of its dtype.\n',
+    'The bytes differ: within one rounding in 3 of 4 tensors, 2 of them to the bit; model.norm.weight by up to 3 steps of its dtype; lm_head by up to 1 step of its dtype.\n',
   );
   expect(text).toContain('1 file missing: tokenizer.json\n');
   expect(text).toContain('1 file with other bytes than were written: config.json\n');

@@ -185,7 +185,7 @@ function differenceText({ shards }: VerifyReport): string {
   const far = differing.filter(({ steps }) => steps === null || steps > 1);
   const near = tensors - far.length;
   const of = `in ${formatCount(near)} of ${formatCounted(tensors, 'tensor')}, ${formatCount(tensors - differing.length)} of them to the bit`;
-  const rest = far.map(({ name, steps }) =>
+  const rest = [...far, ...differing.filter((tensor) => !far.includes(tensor))].map(({ name, steps }) =>
     steps === null
       ? `${displayName(name)} is not there in that shape and dtype`
       : `${displayName(name)} by up to ${formatCounted(steps, 'step')} of its dtype`,

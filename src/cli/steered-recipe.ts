@@ -32,6 +32,8 @@ export function steeredRecipe(recipe: Recipe, { weights = {}, parameters = {} }:
     }
     found[0]!.parameters.weight = weight;
   }
+  // what a contributor says of itself would count in its place
+  for (const name of Object.keys(parameters)) for (const model of models) delete model.parameters[name];
   return { ...recipe, ...(recipe.models && { models }), parameters: { ...recipe.parameters, ...parameters } };
 }
 

@@ -135,7 +135,7 @@ export const chatVerb = defineVerb({
         name === ''
           ? listed('parameters')
           : steer(
-              { ...steering, parameters: { ...steering.parameters, [name]: numberOrText(value) } },
+              { ...steering, parameters: { ...steering.parameters, [name]: scalarOf(value) } },
               `${name} = ${value}`,
             ),
     };
@@ -193,6 +193,7 @@ function numberOf(text: string): number {
   throw usage(text === '' ? 'The new value is missing.' : `${text} is no number, such as 0.5.`);
 }
 
-function numberOrText(text: string): number | string {
+function scalarOf(text: string): number | boolean | string {
+  if (text === 'true' || text === 'false') return text === 'true';
   return text !== '' && Number.isFinite(Number(text)) ? Number(text) : text;
 }

@@ -6,6 +6,7 @@ import adapters from '../../../docs/adapters.md?raw';
 import methods from '../../../docs/methods.md?raw';
 import recipes from '../../../docs/recipes.md?raw';
 import { version } from '../../../package.json';
+import { errorReport } from '../../errors';
 import type { Option } from '../../reports/option';
 import { defineVerb, flagOf, usage, type Verb } from '../arguments';
 import type { ServedCalls, ServedTool } from '../mcp-server';
@@ -31,7 +32,12 @@ export function mcpVerb(verbs: readonly Verb[]): Verb {
       const served: ServedCalls = {
         ...{ tools: verbs.map(toolOf), pages: PAGES, version },
         call: (name, values, signal, onLine) =>
-          callVerb(verbs.find((verb) => verb.name === name)!, values, workingFolder, signal, onLine),
+          callVerb(verbs.find((verb) => verb.name === name)!, values, workingFolder, signal, onLine).catch(
+            (thrown: unknown) => {
+              const { message, hint } = errorReport(thrown);
+              return { text: `${message}\n${hint}`, failed: true };
+            },
+          ),
       };
       // bundled beside the command, which starts faster without it
       const server = new URL('./mcp-server.mjs', import.meta.url).href;
@@ -52,7 +58,12 @@ function toolOf({ name, about, subjects, options }: Verb): ServedTool {
     inputSchema: {
       type: 'object',
       properties: {
-        subjects: { type: 'array', items, minItems: subjects.length, description: `In order: ${words}` },
+        subjects: {
+          type: 'array',
+          items,
+          minItems: subjects.length,
+          description: `In order: ${words}; a recipe file stands for a model too`,
+        },
         ...Object.fromEntries(described),
       },
       required: ['subjects'],
@@ -88,7 +99,11 @@ function schemaOf(option: Option): object {
 /** The command line that values of a tool stand for. @throws AmalgamError `Usage` for a name that is none of its options */
 function lineOf(verb: Verb, { subjects, ...values }: Readonly<Record<string, unknown>>): string[] {
   const flags = new Set(Object.entries(verb.options).map(([key, option]) => flagOf(key, option)));
-  const named = Array.isArray(subjects) ? subjects.map(String) : [];
+  const named = Array.isArray(subjects)
+    ? subjects.map(String)
+    : subjects === undefined
+      ? []
+      : [String(subjects)];
   const given = Object.entries(values).flatMap(([flag, value]) => {
     if (!flags.has(flag)) throw usage(`${verb.name} has no option ${flag}.`);
     if (typeof value === 'boolean') return value ? [`--${flag}`] : [];

@@ -140,21 +140,25 @@ function requireRank(options: OptionValues<typeof extractOptions>): void {
 
 /** Text of a measured change for the terminal: what it is, module by module, and the ranks that keep most of it. */
 export function measuredText({ modules, facts, notes }: MeasureLoraReport): string {
+  // a column of blanks would be read as its neighbor: a change of two models has no rank, an image LoRA is read scaled
+  const [hasRank, hasScale] = (['rank', 'scale'] as const).map((key) => modules.some((m) => m[key] !== null));
   const rows = modules.map(({ module, shape, rank, scale, squares, values }) => {
     const ranks = SHARES.map((share) => moduleRank({ squares, values }, share) ?? `>${values.length}`);
     return [
       displayName(module),
       formatShape(shape),
-      rank === null ? '' : String(rank),
-      scale === null ? '' : formatReal(scale),
+      ...(hasRank ? [rank === null ? '' : String(rank)] : []),
+      ...(hasScale ? [scale === null ? '' : formatReal(scale)] : []),
       formatReal(Math.sqrt(squares)),
       ranks.join(' / '),
     ];
   });
+  const heads = ['module', 'shape', ...(hasRank ? ['rank'] : []), ...(hasScale ? ['scale'] : [])];
+  heads.push('‖Δ‖', 'rank of 90 / 95 / 99 %');
   return [
     ...facts.map(({ label, value }) => `${label.padEnd(12)} ${displayName(value, 200)}`),
     '',
-    ...columns([['module', 'shape', 'rank', 'scale', '‖Δ‖', 'rank of 90 / 95 / 99 %'], ...rows]),
+    ...columns([heads, ...rows]),
     '',
     ...curveWords(modules),
     ...notes.map((note) => displayName(note, 2000)),
