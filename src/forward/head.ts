@@ -219,12 +219,19 @@ export function openHeadPass(
     },
     async tile(tile) {
       if (n === 0) return;
-      const room = Math.min(LOGIT_BYTES / (n * 4), queue.dispatchWork / (n * embedding.width));
-      const step = Math.max(1, Math.floor(room / LOG_SUM_SEGMENT)) * LOG_SUM_SEGMENT;
+      const ofColumn = n * embedding.width;
+      const stepWithin = (columns: number) =>
+        Math.max(1, Math.floor(columns / LOG_SUM_SEGMENT)) * LOG_SUM_SEGMENT;
+      const most = stepWithin(Math.min(LOGIT_BYTES / (n * 4), queue.dispatchWork / ofColumn));
+      // as large as it is planned, whatever this device does in a moment
+      if (output !== 'draw') workspace.take('logits', n * Math.min(most, tile.outputs) * 4);
       const bias = outer.headBias && workspace.take('logit bias', tile.outputs * 4);
       if (bias) queue.write(bias, 0, outer.headBias!.subarray(tile.first, tile.first + tile.outputs));
-      for (let first = 0; first < tile.outputs; first += step) {
-        await slice(tile, first, Math.min(step, tile.outputs - first), bias);
+      for (let first = 0; first < tile.outputs; ) {
+        const step = Math.min(most, stepWithin(queue.workUnderWay / ofColumn), tile.outputs - first);
+        await queue.breathe(step * ofColumn);
+        await slice(tile, first, step, bias);
+        first += step;
       }
     },
     draw({ temperature, topP, randoms }) {
