@@ -1,5 +1,5 @@
 /** The command as a server of the Model Context Protocol, driven by the client of its SDK. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
@@ -28,6 +28,18 @@ models:
   - model: ${samples}/workshop
     parameters: { weight: 1.0, density: 0.2 }
 `;
+
+/** Processes that work in a folder. */
+function processesIn(folder: string): number {
+  return readdirSync('/proc').filter((pid) => {
+    if (!/^\d+$/.test(pid)) return false;
+    try {
+      return readlinkSync(`/proc/${pid}/cwd`) === folder;
+    } catch {
+      return false; // it has ended meanwhile
+    }
+  }).length;
+}
 
 test('a program plans, merges and evaluates; errors are words, a call can be canceled', async () => {
   const { tools } = await client.listTools();
@@ -87,4 +99,13 @@ test('a program plans, merges and evaluates; errors are words, a call can be can
   await expect(search).rejects.toThrow();
   expect((await call('plan', { subjects: ['recipe.yml'] })).isError).toBe(false);
   expect(readdirSync(work).sort()).toEqual(['merged', 'recipe.yml', 'report.json']);
+
+  // a client that goes takes with it what it has begun
+  told.length = 0;
+  const left = call('search', { subjects: ['recipe.yml'], budget: 300, text: [text] });
+  left.catch(() => undefined);
+  await expect.poll(() => told.length).toBeGreaterThan(0);
+  expect(processesIn(work)).toBeGreaterThan(1);
+  await client.close();
+  await expect.poll(() => processesIn(work)).toBe(0);
 });

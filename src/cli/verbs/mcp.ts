@@ -17,8 +17,8 @@ const PAGES = [
   { name: 'adapters', title: 'LoRAs out of merges and out of LoRAs', text: adapters },
 ];
 
-/** A line of progress: its phase comes first. It is no part of an answer, as other lines are that are said beside it. */
-const PROGRESS = /^\w+ · /;
+/** A line of progress: its phase comes first, or the time that is left last. It is no part of an answer, as other lines are that are said beside it. */
+const PROGRESS = /^\w+ · | left$/;
 
 /** @param verbs that become tools, whose calls are processes of their own: one that is canceled ends as by Ctrl C */
 export function mcpVerb(verbs: readonly Verb[]): Verb {
@@ -28,16 +28,23 @@ export function mcpVerb(verbs: readonly Verb[]): Verb {
     about:
       'Serves plan, merge, evaluate and the others as tools of the Model Context Protocol, to the program that starts it, over standard input and output. Paths are meant from the folder it was started in.',
     options: {},
-    async run(_, { workingFolder }) {
+    async run(_, { workingFolder, undo }) {
+      // calls under way end with the server, however it ends
+      const ended = new AbortController();
+      undo.push(async () => ended.abort());
       const served: ServedCalls = {
         ...{ tools: verbs.map(toolOf), pages: PAGES, version },
         call: (name, values, signal, onLine) =>
-          callVerb(verbs.find((verb) => verb.name === name)!, values, workingFolder, signal, onLine).catch(
-            (thrown: unknown) => {
-              const { message, hint } = errorReport(thrown);
-              return { text: `${message}\n${hint}`, failed: true };
-            },
-          ),
+          callVerb(
+            verbs.find((verb) => verb.name === name)!,
+            values,
+            workingFolder,
+            AbortSignal.any([signal, ended.signal]),
+            onLine,
+          ).catch((thrown: unknown) => {
+            const { message, hint } = errorReport(thrown);
+            return { text: `${message}\n${hint}`, failed: true };
+          }),
       };
       // bundled beside the command, which starts faster without it
       const server = new URL('./mcp-server.mjs', import.meta.url).href;
