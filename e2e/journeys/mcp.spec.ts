@@ -101,11 +101,9 @@ test('a program plans, merges and evaluates; errors are words, a call can be can
   expect(readdirSync(work).sort()).toEqual(['merged', 'recipe.yml', 'report.json']);
 
   // a client that goes takes with it what it has begun
-  told.length = 0;
   const left = call('search', { subjects: ['recipe.yml'], budget: 300, text: [text] });
   left.catch(() => undefined);
-  await expect.poll(() => told.length).toBeGreaterThan(0);
-  expect(processesIn(work)).toBeGreaterThan(1);
+  await expect.poll(() => processesIn(work)).toBeGreaterThan(1);
   await client.close();
   await expect.poll(() => processesIn(work)).toBe(0);
 });
