@@ -16,6 +16,7 @@ export const FAMILY_NAMES = [
   'apertus',
   'codegen',
   'cohere2',
+  'deepseek',
   'deepseek_v3',
   'dots1',
   'ernie4_5_moe',

@@ -62,7 +62,12 @@ export const families: readonly Family[] = [
       ...{ mixtral: experts.mixtral, qwen2_moe: experts.qwen2Moe, qwen3_moe: experts.qwen3Moe },
       ...{ olmoe: experts.olmoe, granitemoe: experts.graniteMoe, phimoe: experts.phimoe },
       ...{ glm4_moe: experts.glm4Moe, gpt_oss: experts.gptOss, llama4_text: experts.llama4 },
-      ...{ deepseek_v2: experts.deepseek2, deepseek_v3: experts.deepseek3, dots1: experts.dots1 },
+      ...{
+        deepseek: experts.deepseek,
+        deepseek_v2: experts.deepseek2,
+        deepseek_v3: experts.deepseek3,
+        dots1: experts.dots1,
+      },
       ...{ qwen3_5_text: linear.qwen35, qwen3_5_moe_text: linear.qwen35Moe, qwen3_next: linear.qwen3Next },
       ...{ olmo_hybrid: linear.olmoHybrid, minimax: linear.minimax },
       ...{ granitemoehybrid: hybrid.graniteHybrid, bamba: hybrid.bamba },

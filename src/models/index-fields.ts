@@ -53,6 +53,7 @@ const qwenHybrid = every('full_attention_interval', 4, 'layer_types');
 
 /** By `model_type`; lists whose name speaks of layers (`layer_types`, `no_rope_layers`) go without saying. */
 const FIELDS: Readonly<Record<string, readonly IndexField[]>> = {
+  deepseek: dense,
   deepseek_v2: dense,
   deepseek_v3: dense,
   glm4_moe: dense,

@@ -141,6 +141,26 @@ const sharedExperts: NonNullable<ExpertsWiring['shared']> = {
   widthFactor: or(0, 'n_shared_experts'),
 };
 
+/** Llama with experts (configuration_deepseek.py and modeling_deepseek.py of deepseek-ai/deepseek-moe-16b-base). */
+export const deepseek: Wiring = {
+  ...llama,
+  sizes: { ...llama.sizes, headDim: at() },
+  experts: {
+    ...qwenExperts,
+    layers: layersFrom('first_k_dense_replace', 0),
+    count: at('n_routed_experts'),
+    router: {
+      ...qwenExperts.router,
+      normalized: { when: flag('norm_topk_prob', false), added: 1e-20 },
+    },
+    shared: sharedExperts,
+  },
+  fixed: [
+    { field: 'moe_layer_freq', value: 1, otherwise: 'layers without experts between others' },
+    { field: 'scoring_func', value: 'softmax', otherwise: 'shares of another kind' },
+  ],
+};
+
 const glmAttention: Wiring['attention'] = {
   ...llama.attention,
   outputBias: false,
