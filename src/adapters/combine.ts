@@ -3,7 +3,7 @@
  * `linear`, `ties`, `dare_*` and `magnitude_prune` work on A and B each for itself; with `_svd` behind they work on the
  * products, of which the leading singular values are kept; `cat` is exact, with the ranks added up. `gram` is ours (./gram.ts).
  */
-import { maskKey, normals, philox } from '../backend/philox';
+import { chances, maskKey, normals } from '../backend/philox';
 import type { Combination } from '../formats/adapter-combination';
 import { addTo, type Columns, column, dot, product, transposed, zeroColumns } from '../linalg/columns';
 import { POWER_ITERATIONS, rangeBasis, sketchWidth, thinQr } from '../linalg/householder';
@@ -156,20 +156,10 @@ function merged(
     const { density, id } = loras[k]!;
     if (rule === 'linear') return tensor;
     return random
-      ? pruneAtRandom(tensor, density, chances(seed, id, name))
+      ? pruneAtRandom(tensor, density, chances(maskKey(seed, id, name)))
       : pruneByMagnitude(tensor, density);
   });
   return rule.endsWith('ties') ? disjointMean(pruned, weights, majority) : weightedSum(pruned, weights);
-}
-
-/** Numbers in [0, 1) by index, four of one Philox counter. */
-function chances(seed: number, id: string, name: string): (i: number) => number {
-  const [k0, k1] = maskKey(seed, id, name);
-  const words = new Uint32Array(4);
-  return (i) => {
-    if (i % 4 === 0) philox(i / 4, 0, k0, k1, words);
-    return words[i % 4]! / 2 ** 32;
-  };
 }
 
 /**

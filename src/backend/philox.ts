@@ -40,18 +40,27 @@ export function philox(c0: number, c1: number, k0: number, k1: number, out: Uint
   out[3] = w;
 }
 
-/** Standard normal numbers by Box and Muller; number e takes half of the Philox words of counter ⌊e/2⌋. */
-export function normals(count: number, [k0, k1]: readonly [number, number]): Float64Array {
+/** Standard normal numbers from number `first` on, by Box and Muller; number e takes half of the Philox words of counter ⌊e/2⌋. */
+export function normals(count: number, [k0, k1]: readonly [number, number], first = 0): Float64Array {
   const out = new Float64Array(count);
   const words = new Uint32Array(4);
-  for (let e = 0; e < count; e += 2) {
-    philox(e / 2, 0, k0, k1, words);
+  for (let pair = first - (first % 2); pair < first + count; pair += 2) {
+    philox(pair / 2, 0, k0, k1, words);
     const radius = Math.sqrt(-2 * Math.log((words[0]! + 1) / 2 ** 32));
     const angle = (2 * Math.PI * words[1]!) / 2 ** 32;
-    out[e] = radius * Math.cos(angle);
-    if (e + 1 < count) out[e + 1] = radius * Math.sin(angle);
+    if (pair >= first) out[pair - first] = radius * Math.cos(angle);
+    if (pair + 1 < first + count) out[pair + 1 - first] = radius * Math.sin(angle);
   }
   return out;
+}
+
+/** Numbers in [0, 1) by ascending index, four of one Philox counter. */
+export function chances([k0, k1]: readonly [number, number]): (i: number) => number {
+  const words = new Uint32Array(4);
+  return (i) => {
+    if (i % 4 === 0) philox(i / 4, 0, k0, k1, words);
+    return words[i % 4]! / 2 ** 32;
+  };
 }
 
 /**

@@ -379,7 +379,7 @@ export function peakOf(engines: readonly CountedBackend[]): number {
 }
 
 /** Stored bytes of the largest layer. */
-function largestLayer({ tensors }: Plan): number {
+export function largestLayer({ tensors }: Plan): number {
   const layers = new Map<number, number>();
   for (const { role, elements, dtype } of tensors) {
     if (role.layer === null) continue;

@@ -295,7 +295,7 @@ function maxLengthOf(length: unknown): number | undefined {
 }
 
 /** A special token of tokenizer_config.json: a text, or an object with one. */
-function tokenText(token: unknown): string | undefined {
+export function tokenText(token: unknown): string | undefined {
   if (typeof token === 'string') return token;
   if (typeof token !== 'object' || token === null || !('content' in token)) return undefined;
   return typeof token.content === 'string' ? token.content : undefined;

@@ -33,22 +33,29 @@ export interface OracleFaults {
   normPerHead?: boolean;
 }
 
+/**
+ * What takes the place of an MLP.
+ * @param mlp the MLP that stands there, with weights of the same names from elsewhere
+ */
+type InPlaceOfMlp = (layer: number, x: Rows, mlp: (weights: Weights) => Rows) => Rows;
+
 /** Runs the ids [positions] at positions 0, 1, …; no cache, no batch. */
 export function runOracle(
   architecture: Architecture,
   weights: Weights,
   ids: ArrayLike<number>,
   faults: OracleFaults = {},
+  inPlace: InPlaceOfMlp = (_, __, mlp) => mlp(weights),
 ): OracleOutput {
   const inputs = new Map<string, Rows>();
-  const apply = (linear: Linear, x: Rows) => {
+  const apply = (linear: Linear, x: Rows, from = weights) => {
     inputs.set(linear.weight, x);
-    return applyLinear(linear, x, weights);
+    return applyLinear(linear, x, from);
   };
   let x = embed(architecture, weights, ids);
   const residuals = [x];
   for (const block of architecture.blocks) {
-    x = runBlock(block, x, weights, apply, faults);
+    x = runBlock(block, x, weights, apply, faults, inPlace);
     residuals.push(x);
   }
   return { residuals, logits: project(architecture, x, weights), inputs };
@@ -77,26 +84,29 @@ function runBlock(
   block: Block,
   x: Rows,
   weights: Weights,
-  apply: (linear: Linear, x: Rows) => Rows,
+  apply: (linear: Linear, x: Rows, from?: Weights) => Rows,
   faults: OracleFaults,
+  inPlace: InPlaceOfMlp,
 ): Rows {
   const normed = (norm: Norm | undefined, rows: Rows) => (norm ? applyNorm(norm, rows, weights) : rows);
   const attend = (attention: Attention, rows: Rows) => {
     const projected = sideBySide(attention.projections.map((p) => apply(p, rows)));
     return apply(attention.output, mix(attention, projected, weights, faults));
   };
-  const think = (mlp: Mlp, rows: Rows) => {
-    const projected = sideBySide(mlp.projections.map((p) => apply(p, rows)));
+  const think = (mlp: Mlp, rows: Rows, from: Weights) => {
+    const projected = sideBySide(mlp.projections.map((p) => apply(p, rows, from)));
     const f = activations[mlp.activation as keyof typeof activations];
     const hidden = projected.map((row) =>
       Float64Array.from({ length: mlp.inner }, (_, i) =>
         mlp.gated ? f(row[i]!) * row[mlp.inner + i]! : f(row[i]!),
       ),
     );
-    return apply(mlp.output, hidden);
+    return apply(mlp.output, hidden, from);
   };
   const run = (part: Part, rows: Rows) =>
-    part.kind === 'attention' ? attend(part, rows) : think(part as Mlp, rows);
+    part.kind === 'attention'
+      ? attend(part, rows)
+      : inPlace(block.index, rows, (from) => think(part as Mlp, rows, from));
   let stream = x;
   for (const { branches, after } of block.steps) {
     const made = branches.map((b) => normed(b.out, run(b.part, normed(b.in, stream))));

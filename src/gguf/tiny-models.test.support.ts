@@ -89,9 +89,9 @@ export const TINY: Readonly<Record<string, Record<string, unknown>>> = {
 export const tinyConfig = (type: string, more: Record<string, unknown> = {}) =>
   JSON.stringify({ model_type: type, ...sizes, ...TINY[type], ...more });
 
-export function noise(text: string): Map<string, FileTensor> {
+export function noise(text: string, seed = 1): Map<string, FileTensor> {
   const architecture = resolveArchitecture(parseModelConfig(text, 'config.json'));
-  let state = 1;
+  let state = seed;
   const draw = () => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
     return state / 2 ** 32 - 0.5;

@@ -3,8 +3,7 @@
 import { AmalgamError } from '../errors';
 import { hex } from '../formats/hashes';
 import { displayName } from '../formats/names';
-import { formatRecipe } from '../formats/recipe-format';
-import type { Plan } from '../merge/plan/plan';
+import { originText, type Plan } from '../merge/plan/plan';
 import type { ShardSink } from '../merge/run/run';
 import type { BackendKind } from '../reports/backend';
 import type { TensorReport } from '../reports/job';
@@ -116,7 +115,7 @@ export async function openRunRecord(
   return {
     found,
     async begin(plan, { kind: engine, adapter }) {
-      const recipe = formatRecipe(plan.recipe);
+      const recipe = originText(plan).text;
       if (found) {
         if (found.begun.recipe !== recipe) throw changed('its recipe was another one');
         const { engine: kind, adapter: name } = found.begun;

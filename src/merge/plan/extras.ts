@@ -110,15 +110,18 @@ export function planExtras(
   return extras;
 }
 
-/** The recipe as it is read again, and the card. */
+/**
+ * The recipe as it is read again, and the card.
+ * @param method with the recipe's text, where it is a tool's
+ */
 export function cardOf(
   recipe: Recipe,
-  method: MergeMethod,
+  method: Pick<MergeMethod, 'title' | 'reference'> & { recipe?: string },
   opened: ReadonlyMap<string, OpenModel>,
   library: 'transformers' | 'peft' | 'diffusers',
   problems: Problems,
 ): Plan['extras'] {
-  const text = formatRecipe(recipe);
+  const text = method.recipe ?? formatRecipe(recipe);
   const checkpoints = [...opened.values()].filter((model) => model.kind === 'checkpoint');
   const refs = recipeModels(recipe);
   const hub = [...opened].filter(([, { folder }]) => hubCommit(folder.origin));

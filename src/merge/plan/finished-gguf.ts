@@ -1,10 +1,9 @@
 import { ggufName } from '../../formats/gguf-type';
-import { formatRecipe } from '../../formats/recipe-format';
 import { type GgufFile, ggufFile } from '../../gguf/gguf-file';
 import type { GgufPlan } from '../../gguf/gguf-plan';
 import type { ShardPlan } from '../../write/shard-plan';
 import { AMALGAM_VERSION } from '../version';
-import type { Plan } from './plan';
+import { originText, type Plan } from './plan';
 import { knownHashes } from './shards';
 
 /**
@@ -13,17 +12,18 @@ import { knownHashes } from './shards';
  * @param stem its name without the type; `model` where nobody has a name for it
  */
 export function finishGguf(
-  plan: Pick<Plan, 'recipe' | 'inputs'> & { gguf: GgufPlan },
+  plan: Pick<Plan, 'recipe' | 'madeBy' | 'inputs'> & { gguf: GgufPlan },
   shards: readonly ShardPlan[],
   stem: string | undefined,
   hashes: ReadonlyMap<string, string>,
   imatrix?: string,
 ): GgufFile {
-  const { gguf, recipe } = plan;
+  const { gguf } = plan;
+  const { key, text } = originText(plan);
   const order = shards.flatMap((shard) => shard.tensors.map(({ name }) => name));
   const known = knownHashes(plan.inputs, hashes);
   const texts: [key: string, text: string][] = [
-    ['amalgam.recipe', formatRecipe(recipe)],
+    [`amalgam.${key}`, text],
     ['amalgam.version', AMALGAM_VERSION],
     ...(known === undefined ? [] : [['amalgam.inputs', known] satisfies [string, string]]),
     ...(imatrix === undefined ? [] : [['quantize.imatrix.dataset', imatrix] satisfies [string, string]]),

@@ -5,6 +5,7 @@
 
 import type { Dtype } from '../../formats/dtype';
 import type { Recipe } from '../../formats/recipe';
+import { formatRecipe } from '../../formats/recipe-format';
 import type { GgufPlan } from '../../gguf/gguf-plan';
 import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import type { TensorRole } from '../../models/tensor-role';
@@ -39,6 +40,8 @@ export type ResolvedParameters = Readonly<Record<string, number | boolean | stri
 
 export interface Plan {
   recipe: Recipe;
+  /** Recipe of a tool that made the plan, and its key in the metadata; `recipe` then only says how it is written. */
+  madeBy?: { key: string; text: string };
   problems: PlanProblem[];
   base?: string;
   contributors: string[];
@@ -72,6 +75,14 @@ export interface Plan {
   bytesToWrite: number;
   /** Estimated memory of the run at its peak, device and worker together. */
   peakBytes: number;
+}
+
+/** What the output is made by, as text, with its key in the metadata. */
+export function originText({ recipe, madeBy }: Pick<Plan, 'recipe' | 'madeBy'>): {
+  key: string;
+  text: string;
+} {
+  return madeBy ?? { key: 'recipe', text: formatRecipe(recipe) };
 }
 
 /** What a report says of every tensor. */

@@ -8,7 +8,7 @@ import type { OpenModel } from '../../inputs/opened-model';
 import { collectProblems, type Problems } from '../../inputs/problems';
 import { inputName } from '../../inputs/stored-tensor';
 import { hasTokenRows, inTensorOrder, tensorRole } from '../../models/tensor-role';
-import { findFile, type ModelFile } from '../../sources/model-folder';
+import { findFile, type ModelFile, type ModelFolder } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
 import { unknownKeys, unknownParameters } from '../recipe-names';
 import { withChatTemplate } from '../vocabulary/chat-template';
@@ -182,7 +182,7 @@ async function finishPlan(
     model.kind === 'adapter' && model.madeOf ? model.madeOf : [model],
   );
   const folders = new Map(stored.map((model) => [model.path, model.folder]));
-  const fileOf = (folder: string, file: string): ModelFile => findFile(folders.get(folder)!, file)!;
+  const fileOf = fileIn(folders);
   const layerOrder = recipe.slices && stackedLayers(output.slices);
   const extras = planExtras(
     recipe,
@@ -200,12 +200,44 @@ async function finishPlan(
     problems.error('GgufUnsupported', 'GGUF: no model of images is written so.', 'Leave gguf out.');
     return { ...draft, problems: problems.list() };
   }
+  const places = output.config.isImage ? placesOf(output.config) : undefined;
+  const renamed = tensors.filter(({ name }) => places?.has(name) === false).map(({ name }) => name);
+  if (renamed.length > 0) {
+    problems.error(
+      'LayersOfImages',
+      `${output.config.path} is an image model, whose layers cannot be put in another order.`,
+      'List the models under models, not in slices.',
+      renamed,
+    );
+    return { ...draft, problems: problems.list() };
+  }
+  const whole = { ...draft, extras, ...(places && { places }) };
+  return completePlan(whole, folders, output.rows, problems, cached);
+}
+
+/**
+ * The plan with its GGUF file, inputs, shards and the numbers of bytes; without them where its problems have an error.
+ *
+ * @param draft with all tensors and small files
+ * @param folders of the opened models, by path
+ * @param rows of its embedding; undefined where it is not known which tensor that is
+ */
+export async function completePlan(
+  draft: Plan,
+  folders: ReadonlyMap<string, ModelFolder>,
+  rows: number | undefined,
+  problems: Problems,
+  cached: ReadonlyMap<string, number>,
+): Promise<Plan> {
+  const { recipe, tensors, extras } = draft;
+  const fileOf = fileIn(folders);
+  const textOf = (path: string) => extraText(extras, path, fileOf);
   const gguf = await planOutputGguf(recipe, tensors, textOf, problems);
   if (problems.hasErrors()) return { ...draft, problems: problems.list() };
   const written = writtenExtras({ recipe, extras });
   await checkCopied(written, folders, problems);
   if (problems.hasErrors()) return { ...draft, problems: problems.list() };
-  await checkTokenIds(output.rows, textOf, problems);
+  await checkTokenIds(rows, textOf, problems);
   if (problems.hasErrors()) return { ...draft, problems: problems.list() };
   const copied = written.flatMap(({ content }) =>
     'folder' in content
@@ -220,25 +252,12 @@ async function finishPlan(
       return sha256 === undefined ? [] : [[inputName(folder, file), sha256] as const];
     }),
   );
-  const places = output.config.isImage ? { places: placesOf(output.config) } : {};
-  const renamed = tensors.filter(({ name }) => places.places?.has(name) === false).map(({ name }) => name);
-  if (renamed.length > 0) {
-    problems.error(
-      'LayersOfImages',
-      `${output.config.path} is an image model, whose layers cannot be put in another order.`,
-      'List the models under models, not in slices.',
-      renamed,
-    );
-    return { ...draft, problems: problems.list() };
-  }
-  const shards = finishShards({ recipe, tensors, inputs, ...(gguf ? { gguf } : {}), ...places }, hashes);
+  const shards = finishShards({ ...draft, inputs, ...(gguf ? { gguf } : {}) }, hashes);
   return {
     ...draft,
-    ...places,
     problems: problems.list(),
     shards,
     ...(gguf ? { gguf } : {}),
-    extras,
     inputs,
     bytesToDownload: bytesToDownload([...inputFiles, ...copied], cached),
     bytesToRead: inputs.reduce((sum, input) => sum + input.readBytes, 0),
@@ -249,6 +268,10 @@ async function finishPlan(
     ),
     peakBytes: peakBytes(tensors) + (gguf?.peakBytes ?? 0),
   };
+}
+
+function fileIn(folders: ReadonlyMap<string, ModelFolder>) {
+  return (folder: string, file: string): ModelFile => findFile(folders.get(folder)!, file)!;
 }
 
 function emptyPlan(recipe: Recipe, problems: Problems): Plan {

@@ -1,13 +1,12 @@
 import { moduleFolder, nameInFile } from '../../formats/module-names';
 import { ADAPTER_WEIGHTS } from '../../formats/peft-config';
 import { DEFAULT_SHARD_BYTES } from '../../formats/recipe';
-import { formatRecipe } from '../../formats/recipe-format';
 import { tensorBytes } from '../../formats/safetensors-header';
 import { buildSafetensorsHeader, sortForFile } from '../../formats/safetensors-write';
 import { inputName } from '../../inputs/stored-tensor';
 import type { ShardPlan } from '../../write/shard-plan';
 import { AMALGAM_VERSION } from '../version';
-import type { Plan, TensorPlan } from './plan';
+import { originText, type Plan, type TensorPlan } from './plan';
 
 /**
  * Cuts the output into files: tensors go in the order given into one shard until the next would not fit; a tensor
@@ -95,16 +94,17 @@ function shardName(index: number, count: number): string {
  * @param hashes {@link inputName} → lower-case hex sha256, of the inputs whose hash is known
  */
 export function finishShards(
-  plan: Pick<Plan, 'recipe' | 'tensors' | 'inputs' | 'gguf' | 'adapterFile' | 'places'>,
+  plan: Pick<Plan, 'recipe' | 'madeBy' | 'tensors' | 'inputs' | 'gguf' | 'adapterFile' | 'places'>,
   hashes: ReadonlyMap<string, string>,
 ): ShardPlan[] {
   // what is written beside them changes no byte of the shards
   const { gguf: _, imatrix: __, ggufOnly, ...amalgam } = plan.recipe.amalgam;
   if (ggufOnly) return [];
   const known = knownHashes(plan.inputs, hashes);
+  const { key, text } = originText({ ...plan, recipe: { ...plan.recipe, amalgam } });
   const metadata = {
     format: 'pt',
-    amalgam_recipe: formatRecipe({ ...plan.recipe, amalgam }),
+    [`amalgam_${key}`]: text,
     amalgam_version: AMALGAM_VERSION,
     ...(known === undefined ? {} : { amalgam_inputs: known }),
   };
