@@ -10,6 +10,7 @@ import { copyOf, type Recipe } from '../formats/recipe';
 import { formatRecipe } from '../formats/recipe-format';
 import { recipeModels, recipeRepositories, renameRepositories } from '../formats/recipe-models';
 import { parseRecipe } from '../formats/recipe-yaml';
+import type { RecipeProblem } from '../formats/recipe-yaml-nodes';
 import { defaultCache } from '../host/node/platform';
 import type { BackendChoice } from '../reports/backend';
 import type { RunTarget } from '../reports/evaluate';
@@ -57,6 +58,17 @@ export function hubAddress(hub: string | undefined): { url?: string; token?: str
  * @throws RecipeInvalid with the line and column of every mistake, NotFound
  */
 export async function readRecipe(file: string): Promise<Recipe> {
+  return readAs(file, (text) => {
+    const { recipe: read, problems } = parseRecipe(text);
+    return { ...(read && { read }), problems };
+  });
+}
+
+/** Reads a recipe file as one of some kind. @throws as {@link readRecipe} */
+export async function readAs<T>(
+  file: string,
+  parse: (text: string) => { read?: T; problems: readonly RecipeProblem[] },
+): Promise<T> {
   const bytes = await readFile(file).catch((thrown: NodeJS.ErrnoException) => {
     const why = thrown.code === 'ENOENT' ? 'there is no such file' : thrown.message;
     throw new AmalgamError('NotFound', `${file} cannot be read: ${why}.`, 'Give the path of a recipe file.');
@@ -64,9 +76,8 @@ export async function readRecipe(file: string): Promise<Recipe> {
   if (!isUtf8(bytes)) {
     throw new AmalgamError('RecipeInvalid', `${file} is not UTF-8 text.`, 'Save it as UTF-8.');
   }
-  const text = bytes.toString();
-  const { recipe, problems } = parseRecipe(text);
-  if (recipe && problems.length === 0) return recipe;
+  const { read, problems } = parse(bytes.toString());
+  if (read !== undefined && problems.length === 0) return read;
   const lines = problems.map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`);
   const hints = [...new Set(problems.map(({ hint }) => hint))];
   throw new AmalgamError('RecipeInvalid', lines.join('\n'), hints.join('\n'));
@@ -202,13 +213,18 @@ export async function plannedJob(
   return plan;
 }
 
-/** Opens models by themselves, looked up and pinned like those of a merge. @returns also their references, in that order */
+/**
+ * Opens models by themselves, looked up and pinned like those of a merge.
+ * @param beside a file that names them; default: the command does
+ * @returns also their references, in that order
+ */
 export async function openNamed<const N extends readonly string[]>(
   names: N,
   place: Place,
   where: Where,
+  beside = 'models',
 ): Promise<Omit<Job, 'recipe'> & { refs: { [K in keyof N]: string } }> {
-  const opened = await openJob(copyOf(...names), resolve(place.workingFolder, 'models'), place, where);
+  const opened = await openJob(copyOf(...names), resolve(place.workingFolder, beside), place, where);
   const { recipe, ...job } = opened;
   return { ...job, refs: recipe.models!.map(({ model }) => model) as { [K in keyof N]: string } };
 }

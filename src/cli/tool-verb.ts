@@ -28,7 +28,7 @@ interface Asked<S extends Options, F> extends Typed<S> {
 
 interface ToolVerb<S extends Options, F, R extends object> {
   name: string;
-  /** Positional arguments, each as the usage names it. */
+  /** Positional arguments, each as the usage names it: models, unless `named` says which are meant. */
   subjects: readonly string[];
   /** The last of them can be several. */
   several?: true;
@@ -39,7 +39,9 @@ interface ToolVerb<S extends Options, F, R extends object> {
   writes?(options: OptionValues<S>): boolean;
   /** @throws Usage for options that exclude each other */
   check?(typed: Typed<S> & { subjects: readonly string[] }): void;
-  read(options: OptionValues<S>, workingFolder: string): Promise<F>;
+  read(options: OptionValues<S>, workingFolder: string, subjects: readonly string[]): Promise<F>;
+  /** The models that what was read names. */
+  named?(read: F): readonly string[];
   run(
     calls: WorkerCalls,
     asked: Asked<S, F>,
@@ -74,12 +76,15 @@ export function toolVerb<const S extends Options, F, R extends object>(tool: Too
     async run(command, place) {
       const { options, given, where } = typedBy(command);
       const writeReport = await reportWriter(where.report, place.workingFolder);
-      const read = await tool.read(options, place.workingFolder);
-      const opened = where.out === undefined ? undefined : await openOutput(where.out, place);
-      const { refs, worker, calls } = await openNamed(command.subjects, place, where);
+      const { subjects, options: all } = command;
+      const read = await tool.read(options, place.workingFolder, subjects);
+      const opened =
+        where.out === undefined ? undefined : await openOutput(where.out, place, all.resume === true);
+      const beside = tool.named && subjects[0];
+      const { refs, worker, calls } = await openNamed(tool.named?.(read) ?? subjects, place, where, beside);
       const destination = opened && worker.writeTo(opened.output);
       const asked = {
-        ...{ models: refs, engine: where.engine, options, given, read },
+        ...{ models: [...refs], engine: where.engine, options, given, read },
         ...(destination && { destination }),
       };
       const report = await withProgress<R>((print) => tool.run(calls, asked, print));

@@ -172,7 +172,7 @@ export function readList(field: Field | undefined): Field[] | undefined {
 }
 
 /** A scalar's value: text, number or boolean. Empty, null, NaN and infinite values are problems; no field has none. */
-function readScalar(field: Field | undefined): string | number | boolean | undefined {
+export function readScalar(field: Field | undefined): string | number | boolean | undefined {
   if (!field) return undefined;
   const node = nodeOf(field);
   if (!isScalar(node) || node.value === null) {

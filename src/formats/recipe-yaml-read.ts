@@ -51,10 +51,20 @@ const BESIDE_MODEL = new Map([
   ['lora', 'Write the model as path+adapter.'],
 ]);
 /** Files of mergekit's other tools, by a key that only they have. */
-const OTHER_TOOLS = new Map([
-  ['experts', 'This is a configuration of mergekit-moe, which builds a mixture of experts.'],
-  ['gate_mode', 'This is a configuration of mergekit-moe, which builds a mixture of experts.'],
-  ['genome', 'This is a configuration of mergekit-evolve, which searches for parameters.'],
+const OF_EXPERTS = [
+  'This recipe is one of mergekit-moe, for a mixture of experts.',
+  'Open it under Experts, or take it to amalgam moe.',
+] as const;
+const OTHER_TOOLS = new Map<string, readonly [message: string, hint: string]>([
+  ['experts', OF_EXPERTS],
+  ['gate_mode', OF_EXPERTS],
+  [
+    'genome',
+    [
+      'This is a configuration of mergekit-evolve, which searches for parameters.',
+      'Amalgam reads recipes of mergekit-yaml, mergekit-multi and mergekit-moe.',
+    ],
+  ],
 ]);
 /** The same names as in mergekit (its `merge.py`: `_set_chat_template`). */
 const CHAT_TEMPLATES = Object.keys(BUILT_IN_TEMPLATES);
@@ -86,7 +96,7 @@ const MAX_LAYERS = 100_000;
  */
 export function readRecipe(root: Field): Recipe | undefined {
   const tool = otherTool(root);
-  if (tool) return complain(root, tool, 'Amalgam reads recipes of mergekit-yaml and mergekit-multi.');
+  if (tool) return complain(root, ...tool);
   const ignored = new Map<string, YamlData>();
   const fields = readMapping(root, RECIPE_KEYS, { refused: MISPLACED, ignored });
   if (!fields) return undefined;
@@ -108,8 +118,8 @@ export function readRecipe(root: Field): Recipe | undefined {
   return Object.assign(recipe, kept(ignored));
 }
 
-/** Name of the other mergekit tool that a file is for, or undefined. */
-function otherTool({ node }: Field): string | undefined {
+/** What to say of a file for another mergekit tool, or undefined. */
+function otherTool({ node }: Field): readonly [message: string, hint: string] | undefined {
   if (!isMap(node) || node.has('merge_method')) return undefined;
   return [...OTHER_TOOLS].find(([key]) => node.has(key))?.[1];
 }
@@ -132,7 +142,7 @@ function readTree(at: Field, fields: ReadonlyMap<string, Field>, recipe: Recipe)
 }
 
 /** A dtype, with or without `torch.` in front. */
-function readDtype(field: Field | undefined): Recipe['outDtype'] {
+export function readDtype(field: Field | undefined): Recipe['outDtype'] {
   const text = readText(field);
   const found = DTYPES.find((dtype) => dtype === text?.replace(/^torch\./, ''));
   if (text === undefined || found) return found;

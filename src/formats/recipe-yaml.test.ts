@@ -169,7 +169,7 @@ describe('problems', () => {
       24,
       /weight\[0\]\.pattern does not belong/,
     ],
-    ['a recipe of mergekit-moe', 'base_model: a\nexperts: []\n', 1, 1, /configuration of mergekit-moe/],
+    ['a recipe of mergekit-moe', 'base_model: a\nexperts: []\n', 1, 1, /is one of mergekit-moe/],
     ['a recipe of mergekit-evolve', 'genome: {models: [a]}\n', 1, 1, /configuration of mergekit-evolve/],
     ['no method', 'models:\n  - model: a\n', 1, 1, /has no merge_method/],
     ['no models', 'merge_method: linear\n', 1, 1, /either models or slices/],

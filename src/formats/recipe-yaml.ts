@@ -147,6 +147,19 @@ export interface ParsedRecipe {
  * float32, so it only sets the output dtype, and `out_dtype` overrides it.
  */
 export function parseRecipe(text: string): ParsedRecipe {
+  const { read: recipe, problems } = parseYaml(text, readDocuments);
+  return recipe ? { recipe, problems } : { problems };
+}
+
+/** What reads the documents of a text; problems go to the list. */
+type ReadDocuments<T> = (
+  documents: readonly Document[],
+  lines: LineCounter,
+  problems: RecipeProblem[],
+) => T | undefined;
+
+/** Parses a text of plain YAML within bounds, and has it read where it is that. */
+function parseYaml<T>(text: string, read: ReadDocuments<T>): { read?: T; problems: RecipeProblem[] } {
   const lines = new LineCounter();
   const fault = (message: string, hint: string) => ({ problems: [{ line: 1, column: 1, message, hint }] });
   if (text.length > MAX_RECIPE_LENGTH) {
@@ -178,14 +191,22 @@ export function parseRecipe(text: string): ParsedRecipe {
       return { line, column: col, message: `This is not plain YAML: ${message}.`, hint: 'Correct it here.' };
     });
     if (problems.length > 0) return { problems };
-    const recipe = readDocuments(documents, lines, problems);
-    return recipe && problems.length === 0
-      ? { recipe, problems }
+    const value = read(documents, lines, problems);
+    return value !== undefined && problems.length === 0
+      ? { read: value, problems }
       : { problems: problems.slice(0, MAX_PROBLEMS) };
   } catch (thrown) {
     if (thrown instanceof AmalgamError) return fault(thrown.message, thrown.hint);
     throw thrown;
   }
+}
+
+/** Parses a text of one document by a reader of its own. */
+export function parseOne<T>(text: string, read: (root: Field) => T | undefined) {
+  return parseYaml(text, ([document], lines, problems) => {
+    const reader = { document: document!, lines, problems, nodes: 0, aliases: 0 };
+    return read({ reader, node: document?.contents ?? null, at: null, where: 'The recipe' });
+  });
 }
 
 /** Tokens for the composer, or undefined where the text is nested too deep. */

@@ -1,5 +1,4 @@
-import '../styles/recipe-edit.css';
-import { useId, useMemo } from 'react';
+import { useMemo } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import { formatCounted } from '../../formats/quantity';
 import { DEFAULT_SHARD_BYTES, parseModelRef, type Recipe } from '../../formats/recipe';
@@ -14,6 +13,7 @@ import { saveText } from '../local/local-files';
 import { Button, CopyButton, DownloadIcon, FileButton, TextBlock } from '../parts/Button';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
+import { YamlText } from '../parts/YamlText';
 import { buildRecipe, outputName, shortName } from '../state/built-recipe';
 import { hubModels, isRecipeOpen, missingModels, openAllOfHub } from '../state/named-models';
 import { recipeState } from '../state/opened-recipe';
@@ -38,8 +38,7 @@ export function RecipeText() {
   const typed = useStudioState((s) => s.view.typed);
   const text = typed?.of === recipe ? typed.text : written;
   const parsed = useMemo(() => parseRecipe(text), [text]);
-  const problems = useMemo(() => [...parsed.problems].sort((a, b) => a.line - b.line), [parsed]);
-  const listId = useId();
+  const { problems } = parsed;
   // where no card beside it says what opens a model
   const beside = useRecipeAs() === 'both';
   const missing = useStudioState(useShallow(missingModels));
@@ -59,9 +58,7 @@ export function RecipeText() {
     setView(studio, { typed: { text: next, of: studio.store.getState().recipe } });
   };
 
-  const wrong = new Set(problems.map((p) => p.line));
   const doubtful = new Set(warnings.map((w) => w.line));
-  const lines = text.split('\n');
   return (
     <div className="stack recipe-text">
       <div className="row wrap">
@@ -85,41 +82,7 @@ export function RecipeText() {
         </FileButton>
         <GetAll />
       </div>
-      <div className="scroll recipe-text-page" data-invalid={problems.length > 0 || undefined}>
-        <ol className="recipe-text-lines" aria-hidden="true">
-          {lines.map((_, i) => (
-            <li
-              // biome-ignore lint/suspicious/noArrayIndexKey: a line is its number.
-              key={i}
-              data-tone={wrong.has(i + 1) ? 'bad' : doubtful.has(i + 1) ? 'warn' : undefined}
-            >
-              {i + 1}
-            </li>
-          ))}
-        </ol>
-        <textarea
-          className="wide"
-          aria-label="Recipe as YAML"
-          aria-invalid={problems.length > 0}
-          aria-describedby={listId}
-          rows={lines.length}
-          wrap="off"
-          value={text}
-          spellCheck={false}
-          autoComplete="off"
-          autoCapitalize="off"
-          onChange={(event) => write(event.target.value)}
-        />
-      </div>
-      <div id={listId} className="stack" aria-live="polite">
-        {problems.slice(0, 3).map(({ line, column, message, hint }) => (
-          <Message
-            key={`${line}:${column}:${message}`}
-            tone="error"
-            title={`Line ${line}, column ${column}: ${message}`}
-            hint={hint}
-          />
-        ))}
+      <YamlText label="Recipe as YAML" text={text} problems={problems} doubtful={doubtful} onChange={write}>
         {warnings.map(({ line, message, remedy }) => (
           <Message
             key={`${line}:${message}`}
@@ -129,7 +92,7 @@ export function RecipeText() {
           />
         ))}
         {beside ? null : missing.map((name) => <ModelAccess key={name} of={name} titled />)}
-      </div>
+      </YamlText>
     </div>
   );
 }
