@@ -5,7 +5,7 @@ import type { Page } from '@playwright/test';
 import { readSafetensors } from './merged-folder';
 import { expect, openSample, seriousIssues, show, test } from './studio';
 
-async function open(page: Page, place: 'Difference' | 'LoRA' | 'Collapse' | 'Convert') {
+async function open(page: Page, place: 'Difference' | 'LoRA' | 'Collapse' | 'Convert' | 'Experts') {
   await openSample(page);
   await show(page, place);
 }
@@ -122,4 +122,27 @@ test('one model is written in another dtype, every value as it was', async ({ pa
   }
   expect(JSON.parse((await downloaded(page, 'config.json')).toString()).torch_dtype).toBe('float32');
   await noSeriousFaults(page);
+});
+
+test('the sample becomes a mixture of experts: planned, written, and a wrong recipe told at its line', async ({
+  page,
+}) => {
+  await open(page, 'Experts');
+  const recipe = page.getByRole('textbox', { name: 'Recipe of experts as YAML' });
+  await expect(recipe).toHaveValue(/source_model: samples\/base\+samples\/kitchen/);
+  await page.getByRole('button', { name: 'Plan', exact: true }).click();
+  await expect(page.locator('.costs')).toContainText('Mixtral');
+  await noSeriousFaults(page);
+
+  const asked = await recipe.inputValue();
+  await recipe.fill(asked.replace('gate_mode: hidden', 'gate_mode: wise'));
+  await expect(page.getByText('Line 2, column 12: gate_mode cannot be “wise”.')).toBeVisible();
+  await recipe.fill(asked.replace('samples/workshop', 'nobody/nothing'));
+  await expect(page.getByText('nobody/nothing is not open.')).toBeVisible();
+  await recipe.fill(asked);
+  await page.getByRole('button', { name: 'Write', exact: true }).click();
+  const config = JSON.parse((await downloaded(page, 'config.json')).toString());
+  expect(config).toMatchObject({ model_type: 'mixtral', num_local_experts: 3, num_experts_per_tok: 2 });
+  const { tensors } = readSafetensors(await downloaded(page, 'model.safetensors'));
+  expect(tensors.get('model.layers.5.block_sparse_moe.gate.weight')?.shape).toEqual([3, 128]);
 });

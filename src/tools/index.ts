@@ -11,6 +11,7 @@ import { collapseOptions } from './collapse/options';
 import { convertOptions } from './convert/options';
 import { compareOptions } from './difference/options';
 import { loraOptions } from './lora/options';
+import { moeOptions } from './moe/options';
 
 export interface JobWords {
   title: string;
@@ -76,6 +77,15 @@ export const TOOLS = [
     text: 'Convert',
     options: convertOptions,
     jobs: { convert: { title: 'Converting', busy: 'A model is being converted.' } },
+  }),
+  tool<typeof import('./moe/job').jobs>()({
+    id: 'moe',
+    text: 'Experts',
+    options: moeOptions,
+    jobs: {
+      planMoe: { title: 'Planning experts', busy: 'A mixture of experts is being planned.' },
+      writeMoe: { title: 'Writing experts', busy: 'A mixture of experts is being written.' },
+    },
   }),
 ] as const;
 

@@ -1,6 +1,6 @@
 import '../../ui/styles/measure.css';
 import '../../ui/styles/tools.css';
-import { useEffect, useMemo, useState } from 'react';
+import { useEffect, useMemo } from 'react';
 import { formatCounted, formatParameters, formatPercent, formatReal } from '../../formats/quantity';
 import { optionsProblem } from '../../reports/option';
 import { QUICK_CHARACTERS, scoredText } from '../../reports/text-parts';
@@ -10,15 +10,13 @@ import { Problem, ToolEnd } from '../../ui/parts/Message';
 import { OneModel } from '../../ui/parts/ModelSelect';
 import { NumberTable } from '../../ui/parts/NumberTable';
 import { OptionsForm } from '../../ui/parts/OptionsForm';
-import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
+import { SavedModel, SaveTo } from '../../ui/parts/SavedFiles';
 import { type Cost, Costs, Section, Sentences } from '../../ui/parts/Section';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
 import { whyNoTool } from '../../ui/state/job';
-import type { SavedOutput } from '../../ui/state/job-state';
 import { openSampleTexts } from '../../ui/state/measure-texts';
-import { openOutput } from '../../ui/state/models';
 import { checkpointOf, choiceName, chosenModel, fileNameOf } from '../../ui/state/roles';
-import { notify, type StudioState } from '../../ui/state/studio';
+import type { StudioState } from '../../ui/state/studio';
 import { beginTool, chooseToolModels, editTool, whyNotSaved } from '../../ui/state/tool-jobs';
 import { useStudio, useStudioState } from '../../ui/studio-context';
 import { layerWords, settingsProblem } from './choose-layers';
@@ -185,7 +183,7 @@ function Outcome() {
       <ToolEnd run={job} stopped="Stopped. Nothing was saved." nothing="NothingToCollapse" />
       {job.report ? <CollapseCosts report={job.report} /> : null}
       <Steps steps={job.report?.steps ?? job.finished} />
-      {job.saved ? <Written saved={job.saved} /> : null}
+      {job.saved ? <SavedModel saved={job.saved} /> : null}
     </>
   );
 }
@@ -237,30 +235,6 @@ function Steps({ steps }: { steps: readonly CollapseStep[] }) {
         }))}
       />
     </details>
-  );
-}
-
-function Written({ saved }: { saved: SavedOutput }) {
-  const studio = useStudio();
-  const [opening, setOpening] = useState(false);
-  const known = useStudioState((s) => s.models.some((m) => m.ref === saved.name));
-  const open = async () => {
-    setOpening(true);
-    const files = saved.files.map(({ name }) => name);
-    const ref = await openOutput(studio, saved, files);
-    setOpening(false);
-    if (ref !== null)
-      notify(studio, 'note', `Opened ${ref}.`, 'Choose it in a recipe, or measure how it differs.');
-  };
-  return (
-    <>
-      <SavedFiles saved={saved} />
-      <div className="row">
-        <Button why={known ? 'It is already open.' : opening ? 'Opening…' : null} onClick={() => void open()}>
-          Open it as a model
-        </Button>
-      </div>
-    </>
   );
 }
 

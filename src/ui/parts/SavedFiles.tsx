@@ -5,8 +5,9 @@ import { entriesOf, fileIn, folderIn, rooted, writableOf } from '../../platform'
 import { hasDirectoryPicker, pickOutputFolder, saveFile, saveFiles } from '../local/local-files';
 import { freeName } from '../state/built-recipe';
 import type { SavedOutput } from '../state/job-state';
+import { openOutput } from '../state/models';
 import { chooseFolder } from '../state/run';
-import { editSlice, noticed, notifyError } from '../state/studio';
+import { editSlice, noticed, notify, notifyError } from '../state/studio';
 import { useAnswer, useStudio, useStudioState } from '../studio-context';
 import { Button, DownloadIcon, FolderIcon, LinkButton } from './Button';
 import { Segmented } from './fields';
@@ -324,5 +325,30 @@ export function SaveTo({ what }: { what: string }) {
         </Button>
       ) : null}
     </div>
+  );
+}
+
+/** The same of a model, which can be opened. */
+export function SavedModel({ saved }: { saved: SavedOutput }) {
+  const studio = useStudio();
+  const [opening, setOpening] = useState(false);
+  const known = useStudioState((s) => s.models.some((m) => m.ref === saved.name));
+  const open = async () => {
+    setOpening(true);
+    const files = saved.files.map(({ name }) => name);
+    const ref = await openOutput(studio, saved, files);
+    setOpening(false);
+    if (ref !== null)
+      notify(studio, 'note', `Opened ${ref}.`, 'Choose it in a recipe, or measure how it differs.');
+  };
+  return (
+    <>
+      <SavedFiles saved={saved} />
+      <div className="row">
+        <Button why={known ? 'It is already open.' : opening ? 'Opening…' : null} onClick={() => void open()}>
+          Open it as a model
+        </Button>
+      </div>
+    </>
   );
 }

@@ -1,0 +1,377 @@
+/** Mixtures of tiny dense models: what is written, against the dense models in f64 and against llama.cpp. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { hasLlama, llama, logProbabilities } from '../../../e2e/llama-cpp';
+import { createCpuBackend } from '../../backend/cpu/cpu-backend';
+import { parseModelConfig } from '../../formats/model-config';
+import { buildSafetensorsHeader } from '../../formats/safetensors-write';
+import { type FileTensor, readTensors, values } from '../../forward/golden.test.fixture';
+import { runOracle, type Weights } from '../../forward/oracle';
+import { openRunner } from '../../forward/runner';
+import { ROOMY, sourceOf } from '../../forward/runner.test.cases';
+import { noise, tinyConfig } from '../../gguf/tiny-models.test.support';
+import { openModels } from '../../host/models';
+import { memoryFolder } from '../../inputs/memory-models.test.support';
+import { resolveArchitecture } from '../../models/resolution';
+import { fakeStorage } from '../../store/opfs.test.fake';
+import { listOutputs, openOutputFile } from '../../write/finished-outputs';
+import { jobs } from './job';
+import { parseMoeRecipe } from './recipe';
+import type { MoeReport, MoeRequest } from './report';
+
+const scratch = mkdtempSync(join(tmpdir(), 'amalgam-moe-'));
+afterAll(() => rmSync(scratch, { recursive: true }));
+beforeEach(() => vi.stubGlobal('navigator', fakeStorage().navigator));
+
+const LETTERS = [...'abcdefghijklmnopqrstuvwxyz'];
+const vocab = ['<s>', ...LETTERS, 'Ġ', ...Array.from({ length: 36 }, (_, i) => `${LETTERS[i % 26]}${i}`)];
+const TOKENIZER = JSON.stringify({
+  added_tokens: [
+    {
+      id: 0,
+      content: '<s>',
+      special: true,
+      normalized: false,
+      lstrip: false,
+      rstrip: false,
+      single_word: false,
+    },
+  ],
+  pre_tokenizer: { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true },
+  decoder: { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true },
+  model: { type: 'BPE', vocab: Object.fromEntries(vocab.map((token, id) => [token, id])), merges: [] },
+});
+const SETTINGS = { bos_token: '<s>', tokenizer_class: 'PreTrainedTokenizerFast' };
+const IDS = [0, 5, 9, 20, 2, 13, 7, 7, 12];
+
+/** Dense models of a type, by their seeds: a, b … */
+function denseModels(type: string, more: Record<string, unknown> = {}) {
+  const text = tinyConfig(type, { architectures: ['Dense'], torch_dtype: 'float32', ...more });
+  const config = parseModelConfig(text, 'config.json');
+  const architecture = resolveArchitecture(config);
+  return ['base', 'a', 'b'].map((name, i) => {
+    const weights = noise(text, 11 * i + 1);
+    const stored = [...weights].map(([key, { shape, bytes }]) => ({
+      ...{ name: key, dtype: 'F32' as const, shape, byteLength: bytes.length, bytes },
+    }));
+    const folder = memoryFolder(name, {
+      'config.json': text,
+      'tokenizer.json': TOKENIZER,
+      'tokenizer_config.json': SETTINGS,
+      'model.safetensors': Uint8Array.from(
+        Buffer.concat([buildSafetensorsHeader(stored, {}), ...stored.map(({ bytes }) => bytes)]),
+      ),
+    });
+    const f64: Weights = (key) => values(weights.get(key)!);
+    return { folder, architecture, weights: f64 };
+  });
+}
+
+type Dense = ReturnType<typeof denseModels>;
+
+let outputs = 0;
+
+/** The mixture of a recipe as it was written. */
+async function written(dense: Dense, recipe: string, form: Partial<MoeRequest['form']> = {}) {
+  const output = `mixture-${outputs++}`;
+  const models = openModels(() => ({ url: 'https://hub.invalid' }));
+  for (const { folder } of dense) await models.add(folder);
+  const parsed = parseMoeRecipe(recipe);
+  expect(parsed.problems).toEqual([]);
+  const report: MoeReport = await jobs.writeMoe(
+    {
+      recipe: parsed.read!,
+      form: { gguf: 'none', ggufOnly: false, shardBytes: 1e9, ...form },
+      engine: 'cpu',
+      destination: { kind: 'downloads', name: output },
+    },
+    models,
+    new AbortController().signal,
+    () => undefined,
+    async (model) =>
+      (await import('../../recipe/recipe-jobs')).planRecipe(
+        (await import('../../formats/recipe')).copyOf(model),
+        models,
+      ),
+  );
+  const found = (await listOutputs()).find(({ name }) => name === output)!;
+  const files = new Map<string, Uint8Array<ArrayBuffer>>();
+  for (const { path } of found.files) {
+    files.set(path, new Uint8Array(await (await openOutputFile(output, path)).arrayBuffer()));
+  }
+  const json = JSON.parse(new TextDecoder().decode(files.get('config.json'))) as Record<string, unknown>;
+  const tensors = readTensors(files.get('model.safetensors')!);
+  return { report, files, json, tensors };
+}
+
+async function logitsOf(json: Record<string, unknown>, tensors: ReadonlyMap<string, FileTensor>) {
+  const architecture = resolveArchitecture(parseModelConfig(JSON.stringify(json), 'config.json'));
+  const runner = openRunner(createCpuBackend(), architecture, sourceOf(tensors), ROOMY);
+  const { logits } = await runner.pass({ sequences: [{ ids: IDS, from: 0 }], output: 'logits' });
+  runner.close();
+  return logits[0]!;
+}
+
+const largest = (a: ArrayLike<number>, b: ArrayLike<number>) =>
+  Array.from(a).reduce((most, value, i) => Math.max(most, Math.abs(value - b[i]!)), 0);
+
+/** The dense base in f64 with a mixture in place of its MLPs, by the routers that were written: two experts of three a token. */
+function mixtureLogits(
+  dense: Dense,
+  tensors: ReadonlyMap<string, FileTensor>,
+  router: string,
+  shared?: { of: number; gate?: string },
+) {
+  const [base] = dense as [Dense[0]];
+  const score = (row: Float64Array, name: string, expert: number) => {
+    const gate = values(tensors.get(name)!);
+    return row.reduce((sum, x, i) => sum + x * gate[expert * row.length + i]!, 0);
+  };
+  const { logits } = runOracle(base.architecture, base.weights, IDS, {}, (layer, rows, mlp) => {
+    const outputs = ORDER.map((of) => mlp(dense[of]!.weights));
+    const beside = shared && mlp(dense[shared.of]!.weights);
+    return rows.map((row, p) => {
+      const name = router.replace('*', String(layer));
+      const shares = outputs.map((_, e) => Math.exp(score(row, name, e)));
+      shares[shares.indexOf(Math.min(...shares))] = 0;
+      const total = shares.reduce((a, b) => a + b, 0);
+      const gate = shared?.gate?.replace('*', String(layer));
+      const open = gate ? 1 / (1 + Math.exp(-score(row, gate, 0))) : 1;
+      return row.map((_, i) => {
+        const routed = outputs.reduce((sum, own, e) => sum + (shares[e]! / total) * own[p]![i]!, 0);
+        return routed + (beside ? open * beside[p]![i]! : 0);
+      });
+    });
+  });
+  return logits.flatMap((row) => [...row]);
+}
+
+/** Of the experts below, among the dense models. */
+const ORDER = [1, 2, 0];
+const EXPERTS = `experts:
+  - source_model: a
+    positive_prompts: [cab, "b a"]
+    negative_prompts: [zoo]
+  - source_model: b
+    positive_prompts: [wild foxes, quiz]
+  - source_model: base
+    positive_prompts: [deep]
+`;
+const GATES = {
+  mixtral: 'model.layers.*.block_sparse_moe.gate.weight',
+  other: 'model.layers.*.mlp.gate.weight',
+};
+const hidden = (more = '') => `base_model: base\ngate_mode: hidden\n${EXPERTS}${more}`;
+const LLAMA = { attention_bias: false, head_dim: 8 };
+
+describe('a mixture says what its experts do by the shares of its routers', () => {
+  it.each([
+    ['llama', 'mixtral', GATES.mixtral, '', LLAMA, undefined],
+    ['mistral', 'mixtral', GATES.mixtral, '', { sliding_window: 4 }, undefined],
+    ['qwen3', 'qwen3_moe', GATES.other, '', {}, undefined],
+    ['qwen3', 'qwen3_moe', GATES.other, 'architecture: qwen\n', { tie_word_embeddings: true }, undefined],
+    [
+      ...['qwen2', 'qwen2_moe', GATES.other],
+      'shared_experts: [{source_model: b, positive_prompts: [jump]}]\n',
+      ...[{}, { of: 2, gate: 'model.layers.*.mlp.shared_expert_gate.weight' }],
+    ],
+    [
+      ...['llama', 'deepseek', GATES.other],
+      'architecture: deepseek\nshared_experts: [{source_model: a}]\n',
+      ...[LLAMA, { of: 1 }],
+    ],
+  ] as [string, string, string, string, object, Parameters<typeof mixtureLogits>[3]][])(
+    '%s → %s',
+    async (type, made, router, more, config, shared) => {
+      const dense = denseModels(type, { ...config });
+      const { json, tensors, report } = await written(dense, hidden(more));
+      expect(json.model_type).toBe(made);
+      expect(tensors.has('lm_head.weight')).toBe(!json.tie_word_embeddings);
+      expect(report.figures).toMatchObject({ experts: 3, expertsPerToken: 2 });
+      const stored = [...tensors.values()].reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b), 0);
+      expect(report.figures.parameters.all).toBe(stored);
+      const expected = mixtureLogits(dense, tensors, router, shared);
+      expect(largest(await logitsOf(json, tensors), expected)).toBeLessThan(1e-4);
+    },
+  );
+});
+
+describe.runIf(hasLlama)('llama.cpp says the same of the GGUF file', () => {
+  it.each([
+    ['llama', LLAMA],
+    ['qwen3', {}],
+  ])('of %s models', async (type, config) => {
+    const { files, json, tensors } = await written(denseModels(type, config), hidden(), { gguf: 'F32' });
+    const path = join(scratch, `${type}.gguf`);
+    writeFileSync(path, [...files].find(([name]) => name.endsWith('.gguf'))![1]);
+    const own = logProbabilities(await logitsOf(json, tensors), 64);
+    const model = llama().open(path);
+    try {
+      expect(largest(logProbabilities(model.logits(IDS), 64), own)).toBeLessThan(1e-3);
+    } finally {
+      model.close();
+    }
+  });
+
+  it('and of shares that it would not normalize there is none', async () => {
+    const shared = 'shared_experts: [{source_model: b, positive_prompts: [jump]}]\n';
+    await expect(written(denseModels('qwen2'), hidden(shared), { gguf: 'F32' })).rejects.toThrow(/shares/);
+  });
+});
+
+/** Rows of the router of a layer. */
+const rowsOf = (tensors: ReadonlyMap<string, FileTensor>, router: string, layer: number) => {
+  const { shape } = tensors.get(router.replace('*', String(layer)))!;
+  const all = values(tensors.get(router.replace('*', String(layer)))!);
+  return Array.from({ length: shape[0]! }, (_, row) => all.slice(row * shape[1]!, (row + 1) * shape[1]!));
+};
+const unit = (x: Float64Array) => x.map((value) => value / Math.hypot(...x));
+const mean = (all: Float64Array[]) =>
+  all[0]!.map((_, i) => all.reduce((sum, x) => sum + x[i]!, 0) / all.length);
+/** The token that begins a text, and one a character. */
+const idsOf = (prompt: string) => [
+  0,
+  ...[...prompt].map((letter) => vocab.indexOf(letter === ' ' ? 'Ġ' : letter)),
+];
+
+describe('routers', () => {
+  const prompts = [
+    [['cab', 'b a'], ['zoo']],
+    [['wild foxes', 'quiz'], []],
+    [['deep'], []],
+  ] as const;
+
+  it.each([
+    ['hidden', (rows: Float64Array[]) => rows.at(-1)!],
+    ['hidden_last', (rows: Float64Array[]) => rows.at(-1)!],
+    ['hidden_avg', mean],
+  ])('%s: streams of the base, positive less negative', async (mode, pool) => {
+    const dense = denseModels('qwen3');
+    const { tensors } = await written(dense, hidden().replace('gate_mode: hidden', `gate_mode: ${mode}`));
+    const [base] = dense as [Dense[0]];
+    const streams = (layer: number, texts: readonly string[]) =>
+      mean(
+        texts.map((text) => pool(runOracle(base.architecture, base.weights, idsOf(text)).residuals[layer]!)),
+      );
+    for (const { index } of base.architecture.blocks) {
+      const rows = rowsOf(tensors, GATES.other, index);
+      for (const [e, [positive, negative]] of prompts.entries()) {
+        const less = negative.length > 0 ? streams(index, negative) : new Float64Array(32);
+        const wanted = unit(streams(index, positive).map((x, i) => x - less[i]!));
+        expect(largest(rows[e]!, wanted)).toBeLessThan(2e-6);
+      }
+    }
+  });
+
+  it('cheap_embed: sums of embeddings, the same in every layer', async () => {
+    const dense = denseModels('qwen3');
+    const { tensors } = await written(dense, hidden().replace('gate_mode: hidden', 'gate_mode: cheap_embed'));
+    const table = dense[0]!.weights('model.embed_tokens.weight');
+    const sum = (texts: readonly string[]) => {
+      const ids = texts.flatMap(idsOf);
+      return unit(
+        Float64Array.from({ length: 32 }, (_, i) => ids.reduce((all, id) => all + table[32 * id + i]!, 0)),
+      );
+    };
+    for (const layer of [0, 1]) {
+      const rows = rowsOf(tensors, GATES.other, layer);
+      for (const [e, [positive, negative]] of prompts.entries()) {
+        const less = negative.length > 0 ? sum(negative) : new Float64Array(32);
+        expect(largest(rows[e]!, unit(sum(positive).map((x, i) => x - less[i]!)))).toBeLessThan(2e-6);
+      }
+    }
+  });
+
+  it.each(['random', 'uniform_random'])('%s: by the seed, other rows everywhere', async (mode) => {
+    const recipe = (seed: number) =>
+      `base_model: base\ngate_mode: ${mode}\nexperts: [{source_model: a}, {source_model: b}]\namalgam: {seed: ${seed}}\n`;
+    const dense = denseModels('llama', LLAMA);
+    const rows = async (seed: number) => {
+      const { tensors } = await written(dense, recipe(seed));
+      return [0, 1].flatMap((layer) => rowsOf(tensors, GATES.mixtral, layer).flatMap((row) => [...row]));
+    };
+    const [one, again, other] = [await rows(1), await rows(1), await rows(2)];
+    expect(one).toEqual(again);
+    expect(new Set([...one, ...other]).size).toBe(256);
+    const square = one.reduce((sum, x) => sum + x * x, 0) / one.length;
+    // of 128 draws the mean square is within 50 % of what it is expected to be
+    const expected = mode === 'random' ? 1 : 1 / 96;
+    expect(Math.abs(square / expected - 1)).toBeLessThan(0.5);
+    if (mode === 'uniform_random')
+      expect(Math.max(...one.map(Math.abs))).toBeLessThanOrEqual(1 / Math.sqrt(32));
+  });
+
+  it('that hardly tell experts apart are named', async () => {
+    const alike = hidden().replace('[deep]', '[wild foxes, quiz, quiz]');
+    const { report } = await written(denseModels('qwen3'), alike);
+    expect(report.notes.join()).toMatch(/alike to the routers/);
+  });
+});
+
+describe('weights of experts', () => {
+  it('are scaled where they leave the MLP, and noise is by the seed', async () => {
+    const dense = denseModels('llama', LLAMA);
+    const recipe =
+      'base_model: base\ngate_mode: random\nexperts:\n  - {source_model: a, residual_scale: 0.5}\n  - {source_model: b, noise_scale: 0.25, residual_scale: 2}\n';
+    const { tensors } = await written(dense, recipe);
+    const expert = (e: number, name: string) =>
+      values(tensors.get(`model.layers.1.block_sparse_moe.experts.${e}.${name}.weight`)!);
+    const own = (of: number, name: string) => dense[of]!.weights(`model.layers.1.mlp.${name}_proj.weight`);
+    expect(expert(0, 'w1')).toEqual(own(1, 'gate'));
+    expect(expert(0, 'w3')).toEqual(own(1, 'up'));
+    expect(expert(0, 'w2')).toEqual(own(1, 'down').map((x) => x / 2));
+    for (const [name, from, factor] of [
+      ['w1', 'gate', 1],
+      ['w3', 'up', 1],
+      ['w2', 'down', 2],
+    ] as const) {
+      const noise = expert(1, name).map((x, i) => x / factor - own(2, from)[i]!);
+      const deviation = Math.sqrt(noise.reduce((sum, x) => sum + x * x, 0) / noise.length);
+      expect(Math.abs(deviation / 0.25 - 1)).toBeLessThan(0.1);
+      expect(Math.abs(noise.reduce((sum, x) => sum + x, 0) / noise.length)).toBeLessThan(0.02);
+    }
+    expect((await written(dense, recipe)).tensors).toEqual(tensors);
+  });
+
+  it('have the dtype of the recipe', async () => {
+    const { json, tensors } = await written(denseModels('qwen3'), hidden('dtype: bfloat16\n'));
+    expect(json.torch_dtype).toBe('bfloat16');
+    expect(new Set([...tensors.values()].map(({ dtype }) => dtype))).toEqual(new Set(['BF16']));
+  });
+});
+
+describe('a mixture that cannot be is refused with the reason', () => {
+  it.each([
+    [
+      'llama',
+      hidden('shared_experts: [{source_model: a}, {source_model: b}]\n'),
+      /Mixtral: it has no shared expert.*DeepSeek MoE: it takes one/,
+    ],
+    ['llama', hidden('architecture: qwen3\n'), /Models of type llama make no mixture/],
+    ['llama', hidden('architecture: gpt\n'), /No mixture has the architecture gpt/],
+    ['qwen2', hidden(), /exactly one shared expert/],
+    ['qwen3', hidden('shared_experts: [{source_model: a}]\n'), /Qwen3 MoE: it has no shared expert/],
+    ['phi3', hidden(), /Models of type phi3 make no mixture/],
+  ])('%s %#', async (type, recipe, words) => {
+    await expect(written(denseModels(type, type === 'llama' ? LLAMA : {}), recipe)).rejects.toThrow(words);
+  });
+
+  it('where attention has what the form cannot say', async () => {
+    const biased = denseModels('llama', { ...LLAMA, attention_bias: true });
+    await expect(written(biased, hidden())).rejects.toThrow(
+      /cannot be Mixtral: its layer 0 attends otherwise/,
+    );
+    const wide = denseModels('llama', { ...LLAMA, head_dim: 16 });
+    await expect(written(wide, hidden('architecture: deepseek\n'))).rejects.toThrow(/cannot be DeepSeek/);
+    const mlp = denseModels('llama', { ...LLAMA, mlp_bias: true });
+    await expect(written(mlp, hidden())).rejects.toThrow(/its MLPs have biases/);
+  });
+
+  it('where the models are of other sizes', async () => {
+    const [base, a] = denseModels('qwen3') as [Dense[0], Dense[0]];
+    const [, , b] = denseModels('qwen3', { intermediate_size: 64 });
+    await expect(written([base, a, b!], hidden())).rejects.toThrow(/b has 2 layers of width 32, MLPs of 64/);
+  });
+});
