@@ -58,17 +58,6 @@ export function hubAddress(hub: string | undefined): { url?: string; token?: str
  * @throws RecipeInvalid with the line and column of every mistake, NotFound
  */
 export async function readRecipe(file: string): Promise<Recipe> {
-  return readAs(file, (text) => {
-    const { recipe: read, problems } = parseRecipe(text);
-    return { ...(read && { read }), problems };
-  });
-}
-
-/** Reads a recipe file as one of some kind. @throws as {@link readRecipe} */
-export async function readAs<T>(
-  file: string,
-  parse: (text: string) => { read?: T; problems: readonly RecipeProblem[] },
-): Promise<T> {
   const bytes = await readFile(file).catch((thrown: NodeJS.ErrnoException) => {
     const why = thrown.code === 'ENOENT' ? 'there is no such file' : thrown.message;
     throw new AmalgamError('NotFound', `${file} cannot be read: ${why}.`, 'Give the path of a recipe file.');
@@ -76,8 +65,13 @@ export async function readAs<T>(
   if (!isUtf8(bytes)) {
     throw new AmalgamError('RecipeInvalid', `${file} is not UTF-8 text.`, 'Save it as UTF-8.');
   }
-  const { read, problems } = parse(bytes.toString());
-  if (read !== undefined && problems.length === 0) return read;
+  const { recipe, problems } = parseRecipe(bytes.toString());
+  return soundRecipe(file, recipe, problems);
+}
+
+/** What was read of a file. @throws RecipeInvalid with the line and column of every mistake */
+export function soundRecipe<T>(file: string, recipe: T | undefined, problems: readonly RecipeProblem[]): T {
+  if (recipe && problems.length === 0) return recipe;
   const lines = problems.map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`);
   const hints = [...new Set(problems.map(({ hint }) => hint))];
   throw new AmalgamError('RecipeInvalid', lines.join('\n'), hints.join('\n'));

@@ -308,7 +308,8 @@ export async function runMerge(
       ...(calibrated ? { ahead: calibrated.report } : {}),
     };
   } catch (error) {
-    const keep = destination?.remains?.keep;
+    // the studio resumes recipes of merges only
+    const keep = planned.madeBy && !request.resume ? undefined : destination?.remains?.keep;
     await (keep && !FUTILE.has(errorReport(error).code) ? keep() : destination?.discard());
     throw error;
   } finally {

@@ -6,6 +6,7 @@ import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { hasLlama, llama, logProbabilities } from '../../../e2e/llama-cpp';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { parseModelConfig } from '../../formats/model-config';
+import { copyOf } from '../../formats/recipe';
 import { buildSafetensorsHeader } from '../../formats/safetensors-write';
 import { type FileTensor, readTensors, values } from '../../forward/golden.test.fixture';
 import { runOracle, type Weights } from '../../forward/oracle';
@@ -15,6 +16,7 @@ import { noise, tinyConfig } from '../../gguf/tiny-models.test.support';
 import { openModels } from '../../host/models';
 import { memoryFolder } from '../../inputs/memory-models.test.support';
 import { resolveArchitecture } from '../../models/resolution';
+import { planRecipe } from '../../recipe/recipe-jobs';
 import { fakeStorage } from '../../store/opfs.test.fake';
 import { listOutputs, openOutputFile } from '../../write/finished-outputs';
 import { jobs } from './job';
@@ -73,33 +75,37 @@ type Dense = ReturnType<typeof denseModels>;
 
 let outputs = 0;
 
-/** The mixture of a recipe as it was written. */
-async function written(dense: Dense, recipe: string, form: Partial<MoeRequest['form']> = {}) {
-  const output = `mixture-${outputs++}`;
+/** Writes the mixture of a recipe. */
+async function write(
+  dense: Dense,
+  recipe: string,
+  request: Partial<MoeRequest> = {},
+  stop?: AbortController,
+) {
   const models = openModels(() => ({ url: 'https://hub.invalid' }));
   for (const { folder } of dense) await models.add(folder);
   const parsed = parseMoeRecipe(recipe);
   expect(parsed.problems).toEqual([]);
-  const report: MoeReport = await jobs.writeMoe(
-    {
-      recipe: parsed.read!,
-      form: { gguf: 'none', ggufOnly: false, shardBytes: 1e9, ...form },
-      engine: 'cpu',
-      destination: { kind: 'downloads', name: output },
-    },
+  const destination = { kind: 'downloads', name: `mixture-${outputs++}` } as const;
+  const form = { gguf: 'none', ggufOnly: false, shardBytes: 1e9 } as const;
+  return jobs.writeMoe(
+    { recipe: parsed.read!, form, engine: 'cpu', destination, ...request },
     models,
-    new AbortController().signal,
-    () => undefined,
-    async (model) =>
-      (await import('../../recipe/recipe-jobs')).planRecipe(
-        (await import('../../formats/recipe')).copyOf(model),
-        models,
-      ),
+    (stop ?? new AbortController()).signal,
+    ({ phase }) => {
+      if (phase === 'merging') stop?.abort();
+    },
+    (model) => planRecipe(copyOf(model), models),
   );
-  const found = (await listOutputs()).find(({ name }) => name === output)!;
+}
+
+/** The mixture of a recipe as it was written. */
+async function written(dense: Dense, recipe: string, request: Partial<MoeRequest> = {}) {
+  const report: MoeReport = await write(dense, recipe, request);
+  const { name, files: found } = (await listOutputs()).at(-1)!;
   const files = new Map<string, Uint8Array<ArrayBuffer>>();
-  for (const { path } of found.files) {
-    files.set(path, new Uint8Array(await (await openOutputFile(output, path)).arrayBuffer()));
+  for (const { path } of found) {
+    files.set(path, new Uint8Array(await (await openOutputFile(name, path)).arrayBuffer()));
   }
   const json = JSON.parse(new TextDecoder().decode(files.get('config.json'))) as Record<string, unknown>;
   const tensors = readTensors(files.get('model.safetensors')!);
@@ -198,12 +204,14 @@ describe('a mixture says what its experts do by the shares of its routers', () =
   );
 });
 
+const GGUF = { gguf: 'F32', ggufOnly: false, shardBytes: 1e9 } as const;
+
 describe.runIf(hasLlama)('llama.cpp says the same of the GGUF file', () => {
   it.each([
     ['llama', LLAMA],
     ['qwen3', {}],
   ])('of %s models', async (type, config) => {
-    const { files, json, tensors } = await written(denseModels(type, config), hidden(), { gguf: 'F32' });
+    const { files, json, tensors } = await written(denseModels(type, config), hidden(), { form: GGUF });
     const path = join(scratch, `${type}.gguf`);
     writeFileSync(path, [...files].find(([name]) => name.endsWith('.gguf'))![1]);
     const own = logProbabilities(await logitsOf(json, tensors), 64);
@@ -217,7 +225,7 @@ describe.runIf(hasLlama)('llama.cpp says the same of the GGUF file', () => {
 
   it('and of shares that it would not normalize there is none', async () => {
     const shared = 'shared_experts: [{source_model: b, positive_prompts: [jump]}]\n';
-    await expect(written(denseModels('qwen2'), hidden(shared), { gguf: 'F32' })).rejects.toThrow(/shares/);
+    await expect(written(denseModels('qwen2'), hidden(shared), { form: GGUF })).rejects.toThrow(/shares/);
   });
 });
 
@@ -374,4 +382,18 @@ describe('a mixture that cannot be is refused with the reason', () => {
     const [, , b] = denseModels('qwen3', { intermediate_size: 64 });
     await expect(written([base, a, b!], hidden())).rejects.toThrow(/b has 2 layers of width 32, MLPs of 64/);
   });
+});
+
+it('an interrupted one goes on to the same bytes, and one that is not to be resumed leaves nothing', async () => {
+  const dense = denseModels('qwen3');
+  const name = 'interrupted';
+  const request = { destination: { kind: 'downloads', name }, resume: true } as const;
+  await expect(write(dense, hidden(), request, new AbortController())).rejects.toThrow(/Canceled|canceled/);
+  const resumed = await written(dense, hidden(), request);
+  const { tensors } = await written(dense, hidden());
+  expect(resumed.tensors).toEqual(tensors);
+
+  const other = { destination: { kind: 'downloads', name: 'left' } } as const;
+  await expect(write(dense, hidden(), other, new AbortController())).rejects.toThrow(/Canceled|canceled/);
+  expect((await listOutputs()).map((output) => output.name)).not.toContain('left');
 });

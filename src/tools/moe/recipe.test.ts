@@ -31,7 +31,7 @@ experts:
       { gateMode: 'hidden', expertsPerToken: 2, sharedExperts: [], ignored: [] },
     ],
     [
-      'mergekit docs/moe.md: shared experts',
+      'the example of mergekit’s page: shared experts',
       `base_model: path/to/self_attn_donor
 gate_mode: hidden # one of "hidden", "cheap_embed", or "random"
 dtype: bfloat16 # output dtype (float32, float16, or bfloat16)

@@ -1,6 +1,6 @@
-import { resolve } from 'node:path';
 import { usage } from '../../cli/arguments';
-import { readAs } from '../../cli/job';
+import { readTextFile } from '../../cli/input-files';
+import { soundRecipe } from '../../cli/job';
 import { planText } from '../../cli/print';
 import { toolVerb } from '../../cli/tool-verb';
 import { displayName } from '../../formats/names';
@@ -26,7 +26,10 @@ export const verb = toolVerb({
     if (plan && (resume || given.has('out')))
       throw usage('moe --plan writes nothing: leave --out and --resume out.');
   },
-  read: (_, workingFolder, [file = '']) => readAs(resolve(workingFolder, file), parseMoeRecipe),
+  async read(_, workingFolder, [file = '']) {
+    const { read, problems } = parseMoeRecipe(await readTextFile(file, workingFolder));
+    return soundRecipe(file, read, problems);
+  },
   named: moeModels,
   run(
     calls,
