@@ -5,6 +5,7 @@ import { openPlannedWeights } from '../src/evaluate/planned-weights';
 import { copyOf } from '../src/formats/recipe';
 import { openRunner, type RunnerOptions } from '../src/forward/runner';
 import { openModel } from '../src/inputs/opened-model';
+import { readingRows } from '../src/inputs/row-reader';
 import type { ReadTensor } from '../src/inputs/stored-tensor';
 import { methodById } from '../src/merge/methods';
 import { makePlan } from '../src/merge/plan/recipe-plan';
@@ -46,10 +47,11 @@ export async function depthInNode(
   if (errors.length > 0) throw new Error(errors.map(({ message }) => message).join('\n'));
   const fileOf = (folder: string, file: string) => findFile(folders.get(folder)!, file)!;
   const model = depthModel(plan, fileOf);
-  const read: ReadTensor = (at, begin, end) =>
+  const read: ReadTensor = readingRows((at, begin, end) =>
     fileOf(at.folder, at.file)
       .open()
-      .read(at.begin + begin, at.begin + end);
+      .read(at.begin + begin, at.begin + end),
+  );
   return {
     model,
     async open(stack) {

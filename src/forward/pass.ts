@@ -19,7 +19,7 @@ import { copiedRows, copyState, type KvCache, widestState } from './kv-cache';
 import type { Model, ModelLayer } from './model';
 import { finite, nonFiniteAt, refuseNonFinite } from './non-finite';
 import { blockStates, requireOneStream } from './parts/kinds';
-import type { BlockWeights, StateShape } from './parts/part';
+import type { BlockWeights, ExpertTaps, StateShape } from './parts/part';
 import { beginPlanes, joinPlanes, planeRows } from './planes';
 import type { DeviceRows } from './queue';
 
@@ -35,6 +35,7 @@ export interface Taps {
   residual?(layer: number, rows: TappedRows): void | Promise<void>;
   /** The input of the linear layers of a site, with the stored names of their weights. */
   site?(layer: number, site: LinearSite, weights: readonly string[], rows: TappedRows): void | Promise<void>;
+  experts?(layer: number): ExpertTaps;
   /** The stream behind the last block after the final norm, or the stream itself where there is none. */
   normed?(rows: TappedRows): void | Promise<void>;
 }
@@ -246,6 +247,7 @@ export function startPass(model: Model, request: PassRequest): Pass {
         ...planeRows(model, k, chunk.rows),
         ...(keepsEmbedded && { embedded: embeddedRows(model, k, chunk.rows) }),
         state,
+        ...(taps?.experts && { experts: taps.experts(index) }),
         ...(taps?.site && {
           onSite: (site, linears, rows) =>
             taps.site!(

@@ -70,6 +70,15 @@ export function depthConfig(config: ModelConfig, order: readonly number[]): Dept
   return { text, config: after, architecture, spelledOut };
 }
 
+/** The same with so many experts in every layer that has some. */
+export function withExperts({ config, ...rest }: DepthConfig, experts: number): DepthConfig {
+  const { fields } = familyOf(config.modelType)!.modelTypes[config.modelType!]!.wiring!.experts!.count;
+  const field = fields.find((name) => valueAt(config, name) !== undefined)!;
+  const text = editConfig(config, { fields: new Map([[field, experts]]) });
+  const edited = parseModelConfig(text, config.fileName);
+  return { ...rest, text, config: edited, architecture: resolveArchitecture(edited) };
+}
+
 /** Config fields of restacked layers whose kind no longer follows from their index. */
 function kindFields(
   config: ModelConfig,

@@ -37,7 +37,9 @@ const experts: PartKind<Experts> = {
     const scores = await project(passage, [router.scores], scored, 'scores');
     const [bytes] = await queue.read([{ buffer: scores.buffer, byteLength: chunk.rows * scores.stride * 4 }]);
     const bias = router.bias && weights.values(router.bias);
-    const taken = route(router, new Float32Array(bytes!.buffer), chunk.rows, scores.stride, bias);
+    const scoresOfRows = new Float32Array(bytes!.buffer);
+    passage.experts?.scores(scoresOfRows, chunk.rows, scores.stride);
+    const taken = route(router, scoresOfRows, chunk.rows, scores.stride, bias);
     const branch = room(passage, `${name} branch`, hidden);
     queue.engine.clear(branch.buffer);
     const own = router.factors && weights.values(router.factors);
@@ -48,11 +50,8 @@ const experts: PartKind<Experts> = {
       const factors = workspace.take('expert shares', count * 4);
       const inputs = { buffer: workspace.take('expert inputs', count * hidden * 4), stride: hidden };
       queue.write(picks, 0, Uint32Array.from(rows));
-      queue.write(
-        factors,
-        0,
-        Float32Array.from(shares, (share) => share * (own?.[e] ?? 1)),
-      );
+      let weighs = Float32Array.from(shares, (share) => share * (own?.[e] ?? 1));
+      queue.write(factors, 0, weighs);
       queue.run(gatherRows, {
         params: { rows: count, width: hidden },
         buffers: { x: x.buffer, picks, y: inputs.buffer },
@@ -61,10 +60,12 @@ const experts: PartKind<Experts> = {
         op.gate({ buffer: factors, stride: 1 }, inputs, count, hidden, GATE_CODE.product, {
           broadcast: true,
         });
-        queue.write(factors, 0, new Float32Array(count).fill(1));
+        weighs = new Float32Array(count).fill(1);
+        queue.write(factors, 0, weighs);
       }
       const activated = await activatedRows(all[e]!, passage, inputs, count);
       const made = await project(passage, [all[e]!.output], activated, 'expert outputs', count);
+      await passage.experts?.outputs(e, weighs, { ...made, rows: count, width: hidden, queue });
       queue.run(scatterRows, {
         params: { rows: count, width: hidden, x_stride: made.stride, y_stride: branch.stride },
         buffers: { x: made.buffer, picks, factors, y: branch.buffer },

@@ -6,6 +6,7 @@ import type { LinearSite } from '../../models/claim';
 import type { Chunk } from '../chunk';
 import type { DeviceLinear } from '../device-weights';
 import type { DeviceNorm, Operations, RowBuffer } from '../operations';
+import type { DeviceRows } from '../queue';
 import type { ChangedWeights } from '../weight-source';
 import type { Workspace } from '../workspace';
 
@@ -55,6 +56,15 @@ export interface Passage {
   embedded?: RowBuffer;
   /** Called with the rows that enter linear layers, when they are on the device. */
   tap?(side: 'in' | 'out', linears: readonly Linear[], rows: RowBuffer): void | Promise<void>;
+  experts?: ExpertTaps;
+}
+
+/** Looks at the experts of a layer. */
+export interface ExpertTaps {
+  /** What the router says of all rows: [rows, stride], of which the first columns are the experts'. */
+  scores(scores: Float32Array, rows: number, stride: number): void;
+  /** What an expert makes of the rows that take it, and the factor of each. The rows are gone when the promise is settled. */
+  outputs(expert: number, factors: Float32Array, rows: DeviceRows): Promise<void>;
 }
 
 /** A kind of part: its states, the width of its rows, and how it runs. */

@@ -114,12 +114,16 @@ function Choosing() {
         onChange={(change) => editTool(studio, 'collapse', change)}
       />
       <Problem>{problem}</Problem>
-      <LayerMap
-        settings={settings}
-        problem={problem}
-        measured={measured}
-        layers={measured?.layers ?? layers}
-      />
+      {settings.planner === 'experts' ? (
+        <p className="small quiet">Which experts of each layer go is found by running the text.</p>
+      ) : (
+        <LayerMap
+          settings={settings}
+          problem={problem}
+          measured={measured}
+          layers={measured?.layers ?? layers}
+        />
+      )}
       {measured?.curve && measured.curve.length > 0 ? (
         <SimilarityCurve curve={measured.curve} block={measured.layers - measured.curve.length + 1} />
       ) : null}
@@ -189,9 +193,11 @@ function Outcome() {
 }
 
 function CollapseCosts({ report }: { report: CollapseReport }) {
-  const { model, layers, parameters, removed, similarity, perplexity, notes } = report;
+  const { model, layers, parameters, removed, similarity, perplexity, notes, experts } = report;
   const items: Cost[] = [
-    ['Layers', `${layers.before} → ${layers.after}`, `without ${layerWords(removed)}`],
+    experts
+      ? ['Experts', `${experts.before} → ${experts.after}`, 'of each layer']
+      : ['Layers', `${layers.before} → ${layers.after}`, `without ${layerWords(removed)}`],
     [
       'Parameters',
       formatParameters(parameters.after),
@@ -209,7 +215,11 @@ function CollapseCosts({ report }: { report: CollapseReport }) {
   return (
     <>
       <ToolHead
-        title={`${choiceName(model)} without ${removed.length === 1 ? 'layer' : 'layers'} ${layerWords(removed)}`}
+        title={
+          experts
+            ? `${choiceName(model)} with fewer experts`
+            : `${choiceName(model)} without ${removed.length === 1 ? 'layer' : 'layers'} ${layerWords(removed)}`
+        }
         report={report}
       />
       <Costs items={items} />

@@ -5,19 +5,27 @@ import { counted } from '../../formats/quantity';
 import { type CollapseSettings, variantOf } from './options';
 import type { LayerMeasure } from './report';
 
-/** Number of layers to remove; null where none is set. @throws AmalgamError `Usage` unless at least one layer stays */
-export function layersToRemove({ remove, ratio }: CollapseSettings, layers: number): number | null {
+/**
+ * Number of layers, or experts, to remove; null where none is set.
+ * @throws AmalgamError `Usage` unless at least one stays
+ */
+export function layersToRemove(
+  { remove, ratio }: CollapseSettings,
+  layers: number,
+  what = 'layer',
+): number | null {
   if (remove === undefined && ratio === undefined) return null;
   const count = remove ?? Math.round(ratio! * layers);
   if (count >= layers) {
-    const said = remove === undefined ? `a share of ${ratio}` : `${counted(remove, 'layer')}`;
+    const said = remove === undefined ? `a share of ${ratio}` : `${counted(remove, what)}`;
     throw new AmalgamError(
       'Usage',
       `Cannot remove ${said} of ${layers}.`,
       `Give a number from 1 to ${layers - 1}, or a share between 0 and 1.`,
     );
   }
-  if (count === 0) throw nothing('The target removes less than half a layer');
+  if (count === 0)
+    throw nothing(`The target removes less than half ${what === 'layer' ? 'a layer' : 'an expert'}`);
   return count;
 }
 
@@ -26,20 +34,34 @@ export function layersToRemove({ remove, ratio }: CollapseSettings, layers: numb
  * @throws AmalgamError `Usage`, `NothingToCollapse`
  */
 export function checkSettings(settings: CollapseSettings, layers: number): void {
-  if (layers < 2) {
+  if (layers < 2 && settings.planner !== 'experts') {
     throw new AmalgamError(
       'NothingToCollapse',
       'The model has a single layer, so there is nothing to do.',
       'Choose a deeper model.',
     );
   }
-  layersToRemove(settings, layers);
+  if (settings.planner !== 'experts') layersToRemove(settings, layers);
   if (settings.planner === 'laco') checkLoop(settings, layers);
   checkTarget(settings);
 }
 
 /** How much is to go, whatever the model. @throws AmalgamError `Usage` */
-export function checkTarget({ planner, remove, ratio, threshold }: CollapseSettings): void {
+export function checkTarget({ planner, remove, ratio, threshold, variant }: CollapseSettings): void {
+  if (variant === (planner === 'experts' ? 'rdsc' : 'mean')) {
+    throw new AmalgamError(
+      'Usage',
+      `The variant ${variant} is not for the planner ${planner}.`,
+      'rdsc is for layers, mean for experts; drop is for both.',
+    );
+  }
+  if (planner === 'experts' && threshold !== undefined) {
+    throw new AmalgamError(
+      'Usage',
+      'A threshold is not for experts.',
+      'Give a number of experts, or a share.',
+    );
+  }
   if (planner === 'laco') {
     if (threshold === undefined) return;
     throw new AmalgamError(
@@ -52,7 +74,7 @@ export function checkTarget({ planner, remove, ratio, threshold }: CollapseSetti
   throw new AmalgamError(
     'Usage',
     `The planner ${planner} needs to know how much is to go.`,
-    'Give exactly one: a number of layers, a share of them, or a threshold.',
+    'Give exactly one: a number, a share, or (of layers) a threshold.',
   );
 }
 

@@ -17,6 +17,7 @@ import { planShards } from '../../merge/plan/shards';
 import { dataBytes, writeIndex, writeSmallFiles } from '../../merge/run/output-files';
 import { runPlan } from '../../merge/run/run';
 import { AMALGAM_VERSION } from '../../merge/version';
+import { type Architecture, partOf } from '../../models/architecture';
 import { overTexts } from '../../reports/evaluate';
 import { hubCommit } from '../../sources/model-folder';
 import type { Destination, WrittenShard } from '../../write/destination';
@@ -138,6 +139,13 @@ async function runCollapse(
       stack: [...stack],
       steps: found.steps,
       measure: found.measure,
+      ...(found.saliency && {
+        experts: {
+          before: expertsOf(model.architecture),
+          after: expertsOf(collapsed.config.architecture),
+          saliency: found.saliency,
+        },
+      }),
       calibration: calibration.info,
       similarity: found.similarity,
       perplexity,
@@ -277,6 +285,10 @@ async function writeModel(
   await writeIndex(destination, shardPlans);
   const files = extras.map(({ path }) => path);
   return { shards, files: indexedFiles(shardPlans).length > 0 ? [...files, SHARD_INDEX] : files };
+}
+
+function expertsOf({ blocks }: Architecture): number {
+  return Math.max(0, ...blocks.map((block) => partOf(block, 'experts')?.experts.length ?? 0));
 }
 
 function parametersOf(plan: Plan): number {

@@ -4,18 +4,18 @@ import { meantValues, type Options, type OptionValues } from '../../reports/opti
 export const collapseOptions = {
   planner: {
     kind: 'choice',
-    help: 'How layers are chosen: laco folds blocks while what the model says stays similar, influence takes the layers of least block influence, angular the block over which the stream turns least.',
+    help: 'How layers are chosen: laco folds blocks while what the model says stays similar, influence takes the layers of least block influence, angular the block over which the stream turns least; experts leaves every layer and takes experts, those of least router weight times output.',
     label: 'how layers are chosen',
-    values: ['influence', 'angular', 'laco'],
-    labels: ['Least influence', 'Most similar block', 'Greedy search'],
+    values: ['influence', 'angular', 'laco', 'experts'],
+    labels: ['Least influence', 'Most similar block', 'Greedy search', 'Experts of least weight'],
     default: 'laco',
     start: 'influence',
   },
   remove: {
     kind: 'integer',
     argument: 'N',
-    help: 'Layers that go.',
-    label: 'layers to remove',
+    help: 'Layers that go, or experts of each layer.',
+    label: 'how many to remove',
     min: 1,
     either: 'target',
     start: 1,
@@ -23,7 +23,7 @@ export const collapseOptions = {
   ratio: {
     kind: 'number',
     argument: 'SHARE',
-    help: 'Share of all layers that goes.',
+    help: 'Share of all layers, or experts, that goes.',
     label: 'share to remove',
     above: 0,
     below: 1,
@@ -73,10 +73,10 @@ export const collapseOptions = {
   },
   variant: {
     kind: 'choice',
-    help: 'What becomes of the layers that go; without, rdsc for laco and drop for the others.',
-    label: 'removed layers are',
-    values: ['drop', 'rdsc'],
-    labels: ['dropped', 'folded into the layer before (RDSC)'],
+    help: 'What becomes of what goes; without, rdsc for laco and drop for the others. mean is for experts: each into the one that is taken most alike.',
+    label: 'what goes is',
+    values: ['drop', 'rdsc', 'mean'],
+    labels: ['dropped', 'folded into the layer before (RDSC)', 'averaged into the most similar expert'],
   },
   perLine: {
     kind: 'boolean',

@@ -94,6 +94,13 @@ export interface CollapsedLayer {
   origin: number;
   /** The linear layers of attention and MLP, with their biases: Σ coefficient · θ_layer over layers of the original. */
   terms: LayerTerm[];
+  /** Its experts, where they are not all that it has. */
+  experts?: CollapsedExpert[];
+}
+
+/** An expert of the result: Σ coefficient · expert, over those of the original. */
+export interface CollapsedExpert {
+  terms: { expert: number; coefficient: number }[];
 }
 
 export interface LayerTerm {
@@ -117,8 +124,10 @@ export interface CollapseReport {
   stack: CollapsedLayer[];
   /** Attempts of the greedy loop, in order. */
   steps: CollapseStep[];
-  /** Measurements of the planner; null for the greedy loop, which measures none. */
+  /** Measurements of the planner; null for the greedy loop, which measures none, and for experts. */
   measure: LayerMeasure | null;
+  /** Of each layer's experts, before and after; and their saliency by layer, where they have been chosen by it. */
+  experts?: { before: number; after: number; saliency: number[][] };
   calibration: CalibrationInfo;
   /** Of the written model to the original: the mean, and each sequence. */
   similarity: { mean: number; sequences: number[] };

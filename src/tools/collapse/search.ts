@@ -6,6 +6,7 @@ import type { Sequence } from '../../forward/chunk';
 import type { Runner } from '../../forward/runner';
 import { mean } from '../../linalg/numbers';
 import { checkSettings, chooseLayers, layersToRemove, nothing } from './choose-layers';
+import { expertStack, expertsToKeep, measureExperts } from './experts';
 import { measureLayers, measureSteps, type Reference, runReference, similarityTo } from './measures';
 import { type CollapseSettings, variantOf } from './options';
 import type { CollapseReport, CollapseStep, LayerMeasure, MeasureLayersRequest } from './report';
@@ -34,6 +35,8 @@ interface FoundStack {
   steps: CollapseStep[];
   measure: LayerMeasure | null;
   similarity: CollapseReport['similarity'];
+  /** Of experts. */
+  saliency?: number[][];
 }
 
 /** Layers that the greedy loop leaves in any case. @throws AmalgamError `Usage` for a target that cannot be meant */
@@ -53,17 +56,28 @@ export async function findStack(settings: CollapseSettings, options: SearchOptio
   if (settings.planner === 'laco') return searchGreedily(settings, options);
   const original = await options.open(wholeStack(layers));
   let stack: Stack;
-  let measure: LayerMeasure;
+  let measure: LayerMeasure | null = null;
+  let saliency: number[][] | undefined;
   let reference: Reference;
   try {
-    measure = await measured(original.runner, options);
-    const chosen = chooseLayers(settings, measure);
-    if (chosen.length === 0) {
-      const what =
-        settings.planner === 'influence' ? 'No layer’s block influence' : 'No block’s angular distance';
-      throw nothing(`${what} is within the threshold`);
+    if (settings.planner === 'experts') {
+      const { runner } = original;
+      const { sequences, signal, onPass, onPhase } = options;
+      expertsToKeep(settings, runner.architecture);
+      onPhase?.('measuring', measureSteps(runner, sequences));
+      const measures = await measureExperts(runner, sequences, signal, onPass);
+      stack = expertStack(settings, runner.architecture, measures);
+      saliency = measures.map((of) => [...(of?.saliency ?? [])]);
+    } else {
+      measure = await measured(original.runner, options);
+      const chosen = chooseLayers(settings, measure);
+      if (chosen.length === 0) {
+        const what =
+          settings.planner === 'influence' ? 'No layer’s block influence' : 'No block’s angular distance';
+        throw nothing(`${what} is within the threshold`);
+      }
+      stack = removeLayers(layers, chosen, variantOf(settings));
     }
-    stack = removeLayers(layers, chosen, variantOf(settings));
     const from = firstChange(stack);
     reference = await referenceOf(original.runner, { lowest: from, highest: from }, 1, options);
   } finally {
@@ -77,7 +91,7 @@ export async function findStack(settings: CollapseSettings, options: SearchOptio
       'Choose other layers, or another variant; “rdsc” overflows where layers are not alike.',
     );
   }
-  return { stack, steps: [], measure, similarity };
+  return { stack, steps: [], measure, similarity, ...(saliency && { saliency }) };
 }
 
 /** Measures the layers of the original, and the similarity curve where one was asked for. */

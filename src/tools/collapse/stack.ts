@@ -7,19 +7,20 @@
 import { AmalgamError } from '../../errors';
 import { isWeightDtype } from '../../formats/dtype';
 import { type ModelConfig, parseModelConfig } from '../../formats/model-config';
-import { counted } from '../../formats/quantity';
+import { displayName } from '../../formats/names';
 import { nameSome } from '../../inputs/problems';
+import { mappedTensor } from '../../inputs/row-map';
 import type { TensorView } from '../../inputs/tensor-view';
 import type { Plan, TensorPlan } from '../../merge/plan/plan';
 import { peakBytes, planInputs } from '../../merge/plan/plan-bytes';
 import { MAX_CONTRIBUTORS } from '../../merge/plan/recipe-slices';
-import type { Architecture } from '../../models/architecture';
-import { claimTensors } from '../../models/claim';
-import { type DepthConfig, depthConfig, linearNames } from '../../models/depth';
+import { type Architecture, type Block, partOf } from '../../models/architecture';
+import { claimTensors, tensorsIn } from '../../models/claim';
+import { type DepthConfig, depthConfig, linearNames, withExperts } from '../../models/depth';
 import { inTensorOrder, isBuffer, splitLayer, tensorRole } from '../../models/tensor-role';
 import type { ModelFile } from '../../sources/model-folder';
 import type { CollapseVariant } from './options';
-import type { CollapsedLayer, LayerTerm } from './report';
+import type { CollapsedExpert, CollapsedLayer, LayerTerm } from './report';
 
 export type Stack = readonly CollapsedLayer[];
 
@@ -72,8 +73,8 @@ export function firstChange(stack: Stack): number {
 }
 
 /** Whether a layer of the result is an unchanged one of the original. */
-export function isUntouched({ origin, terms }: CollapsedLayer): boolean {
-  return terms.length === 1 && terms[0]!.layer === origin && terms[0]!.coefficient === 1;
+export function isUntouched({ origin, terms, experts }: CollapsedLayer): boolean {
+  return !experts && terms.length === 1 && terms[0]!.layer === origin && terms[0]!.coefficient === 1;
 }
 
 /**
@@ -143,10 +144,12 @@ function layerIndices(config: ModelConfig): number[] {
  */
 export function collapsePlan(model: DepthModel, stack: Stack): CollapsePlan {
   const { plan: whole } = model;
-  const config = depthConfig(
+  const deep = depthConfig(
     model.config,
     stack.map(({ origin }) => origin),
   );
+  const experts = stack.find((layer) => layer.experts)?.experts;
+  const config = experts ? withExperts(deep, experts.length) : deep;
   const tensors = inTensorOrder([
     ...whole.tensors.filter((tensor) => tensor.role.layer === null),
     ...stackTensors(model, stack),
@@ -171,7 +174,7 @@ export function collapsePlan(model: DepthModel, stack: Stack): CollapsePlan {
   };
 }
 
-function stackTensors({ plan, linears }: DepthModel, stack: Stack): TensorPlan[] {
+function stackTensors({ plan, linears, architecture }: DepthModel, stack: Stack): TensorPlan[] {
   const layers = new Map<number, Map<string, TensorPlan>>();
   for (const tensor of plan.tensors) {
     const name = splitLayer(tensor.name);
@@ -179,35 +182,101 @@ function stackTensors({ plan, linears }: DepthModel, stack: Stack): TensorPlan[]
     const layer = layers.get(name.index) ?? new Map<string, TensorPlan>();
     layers.set(name.index, layer.set(name.rest, tensor));
   }
-  return stack.flatMap((layer, index) =>
-    [...layers.get(layer.origin)!].map(([rest, tensor]) => {
+  return stack.flatMap((layer, index) => {
+    const own = layers.get(layer.origin)!;
+    const all = layer.experts
+      ? collapsedExperts(architecture.blocks[layer.origin]!, layer.experts, own)
+      : own;
+    return [...all].map(([rest, tensor]) => {
       const name = `${splitLayer(tensor.name)!.stack}${index}.${rest}`;
       const role = tensorRole(name, tensor.shape);
       const terms = linears.has(rest) ? layer.terms : [{ layer: layer.origin, coefficient: 1 }];
-      if (isBuffer(tensor.name)) return { ...tensor, name, role };
+      if (layer.experts || isBuffer(tensor.name)) return { ...tensor, name, role };
       const [only, ...more] = terms;
       if (more.length === 0 && only!.coefficient === 1) {
         return { ...layers.get(only!.layer)!.get(rest)!, name, role };
       }
-      return combined({ ...tensor, name, role }, terms, (of) => layers.get(of)!.get(rest)!);
-    }),
-  );
+      const parts = terms.map((term) => ({
+        id: `layer ${term.layer}`,
+        coefficient: term.coefficient,
+        tensor: layers.get(term.layer)!.get(rest)!,
+      }));
+      return combined({ ...tensor, name, role }, parts);
+    });
+  });
+}
+
+/** The tensors of a layer by their names within it, with some of its experts or with means of them. */
+function collapsedExperts(
+  block: Block,
+  experts: readonly CollapsedExpert[],
+  own: ReadonlyMap<string, TensorPlan>,
+): Map<string, TensorPlan> {
+  const { router, experts: all } = partOf(block, 'experts')!;
+  const namesIn = (part: unknown) => tensorsIn(part).map(({ name }) => splitLayer(name)!.rest);
+  const made = new Map(own);
+  const isStacked = all[0]!.output.stack !== undefined;
+  // what has a row for each expert
+  const stacked = [router.scores, router.bias, router.factors, ...(isStacked ? [all[0]] : [])];
+  for (const rest of stacked.flatMap(namesIn)) made.set(rest, rowsOf(own.get(rest)!, all.length, experts));
+  if (isStacked) return made;
+  for (const rest of all.flatMap(namesIn)) made.delete(rest);
+  for (const [to, { terms }] of experts.entries()) {
+    const from = terms.map(({ expert }) => namesIn(all[expert]));
+    for (const [i, rest] of namesIn(all[to]).entries()) {
+      const parts = terms.map(({ expert, coefficient }, k) => ({
+        id: `expert ${expert}`,
+        coefficient,
+        tensor: own.get(from[k]![i]!)!,
+      }));
+      const [{ tensor }] = parts as [ExpertPart];
+      const named = { ...tensor, name: own.get(rest)!.name };
+      made.set(rest, parts.length === 1 ? named : combined(named, parts));
+    }
+  }
+  return made;
+}
+
+type ExpertPart = Parameters<typeof combined>[1][number];
+
+/** Of a tensor with a row for each of `count` experts those of the ones that stay; of their values nothing changes. */
+function rowsOf(tensor: TensorPlan, count: number, experts: readonly CollapsedExpert[]): TensorPlan {
+  const { copy, shape, name, elements } = tensor;
+  // some have dimensions of 1 in front
+  const axis = shape.findIndex((extent) => extent !== 1);
+  if (!copy || shape[axis] !== count || experts.some(({ terms }) => terms.length > 1 && shape.length > 2)) {
+    throw new AmalgamError(
+      'PlanHasErrors',
+      `${displayName(name)} holds all experts in one tensor, ${copy ? 'of which no means are made' : 'and is computed'}.`,
+      copy ? 'Drop experts (variant drop).' : 'Write the model first, and collapse that.',
+    );
+  }
+  const row = Int32Array.from(experts, ({ terms }) => terms[0]!.expert);
+  const origin = { ...copy, shape: [count, elements / count] };
+  const source = new Int32Array(row.length);
+  const map = { axis: 'rows', sources: [{ tensor: origin }], source, row, averages: new Map() } as const;
+  return {
+    ...tensor,
+    copy: mappedTensor(origin, map),
+    shape: shape.map((extent, i) => (i === axis ? row.length : extent)),
+    elements: (elements / count) * row.length,
+    models: [],
+  };
 }
 
 /** Σ coefficient · tensor, in f32, rounded once to the dtype of the layer whose place it takes. */
 function combined(
   { copy: _, base: __, ...tensor }: TensorPlan,
-  terms: readonly LayerTerm[],
-  tensorOf: (layer: number) => TensorPlan,
+  terms: readonly { id: string; coefficient: number; tensor: TensorPlan }[],
 ): TensorPlan {
   if (terms.length > MAX_CONTRIBUTORS) {
     throw new AmalgamError(
       'LimitExceeded',
-      `${tensor.name} would be made of ${counted(terms.length, 'layer')}; ${MAX_CONTRIBUTORS} can become one.`,
+      `${tensor.name} would be made of ${terms.length} others; ${MAX_CONTRIBUTORS} can become one.`,
       'Collapse fewer layers into one: smaller blocks, a larger interval, or the variant drop.',
     );
   }
-  const odd = terms.map(({ layer }) => tensorOf(layer)).filter(({ dtype }) => !isWeightDtype(dtype));
+  const odd = terms.map((term) => term.tensor).filter(({ dtype }) => !isWeightDtype(dtype));
   if (odd.length > 0) {
     throw new AmalgamError(
       'PlanHasErrors',
@@ -219,9 +288,9 @@ function combined(
     ...tensor,
     method: 'linear',
     parameters: { normalize: false },
-    models: terms.map(({ layer, coefficient }) => ({
-      id: `layer ${layer}`,
-      view: viewOf(tensorOf(layer)),
+    models: terms.map(({ id, coefficient, tensor: part }) => ({
+      id,
+      view: viewOf(part),
       parameters: { weight: coefficient },
     })),
   };

@@ -19,7 +19,8 @@ import { isUntouched, type Stack } from './stack';
 /** Words for the variants. */
 const VARIANTS = {
   rdsc: 'sum of differences (rdsc) of the linear layers, norms as in the first layer',
-  drop: 'layers dropped (drop)',
+  drop: 'dropped (drop)',
+  mean: 'averaged into the most similar expert (mean)',
 } as const;
 
 /** How the layers were chosen; settings with their defaults filled in. */
@@ -29,6 +30,7 @@ export function plannerWords({ planner, ...settings }: CollapseReport['settings'
     ...(remove === undefined ? [] : [`${remove} to go`]),
     ...(ratio === undefined ? [] : [`${ratio * 100} % to go`]),
   ];
+  if (planner === 'experts') return ['least router weight times output', ...target].join(', ');
   if (planner === 'laco') {
     return [
       `LaCo's greedy loop, blocks of ${block} from layer ${highest} down to ${lowest}`,
@@ -43,7 +45,7 @@ export function plannerWords({ planner, ...settings }: CollapseReport['settings'
 /** Layers that took others in: `layer 4 (was 4): linear layers = − θ4 + θ5 + θ6`. */
 export function mergedLayers(stack: Stack): string[] {
   return stack.flatMap((layer, index) => {
-    if (isUntouched(layer)) return [];
+    if (layer.experts || isUntouched(layer)) return [];
     const sum = layer.terms.map(term).join(' ').replace(/^\+ /, '');
     return [`layer ${index} (was ${layer.origin}): linear layers = ${sum}`];
   });
@@ -112,7 +114,7 @@ export function collapseCard(
   report: Omit<CollapseReport, 'shards' | 'files' | 'seconds' | 'stages'>,
   hubModel: string | undefined,
 ): string {
-  const { model, version, layers, parameters, removed, stack, calibration, notes } = report;
+  const { model, version, layers, parameters, removed, stack, calibration, notes, experts } = report;
   const front = yamlText({
     ...(hubModel === undefined ? {} : { base_model: [hubModel] }),
     library_name: 'transformers',
@@ -121,7 +123,9 @@ export function collapseCard(
   const less = (1 - parameters.after / parameters.before) * 100;
   const merged = mergedLayers(stack);
   const items = [
-    `Layers: ${layers.after} of ${layers.before}. Removed: ${layerWords(removed)} (counted from 0)`,
+    experts
+      ? `Experts of a layer: ${experts.after} of ${experts.before}`
+      : `Layers: ${layers.after} of ${layers.before}. Removed: ${layerWords(removed)} (counted from 0)`,
     `Parameters: ${parameters.after} of ${parameters.before} (${less.toFixed(1)} % less)`,
     `Chosen by: ${plannerWords(report.settings)}`,
     `What became of them: ${VARIANTS[report.settings.variant]}`,
@@ -134,7 +138,7 @@ ${front}---
 
 # Collapsed model
 
-Made from ${nameCode(model)} by collapsing layers, with Amalgam ${markdownText(version)}. It was not trained afterwards.
+Made from ${nameCode(model)} by collapsing ${experts ? 'experts' : 'layers'}, with Amalgam ${markdownText(version)}. It was not trained afterwards.
 
 ${items.map((item) => `* ${markdownText(item)}`).join('\n')}
 ${merged.length > 0 ? `\n## Layers that took others in\n\n${merged.map((line) => `* ${markdownText(line)}`).join('\n')}\n` : ''}`;
@@ -162,13 +166,14 @@ export function measureText(report: MeasureLayersReport): string {
 export function collapseText(report: CollapseReport, folder: string): string {
   const { layers, parameters, removed, steps, similarity, perplexity, shards, seconds, engine, adapter } =
     report;
+  const { experts } = report;
   const bytes = shards.reduce((sum, shard) => sum + shard.bytes, 0);
   return [
     ...steps.map(
       (step) =>
         `layer ${step.layer} takes in ${step.count}: similarity ${formatSimilarity(step.similarity)}, ${step.accepted ? `kept, ${counted(step.layers, 'layer')}` : 'not kept'}`,
     ),
-    `${layers.after} of ${counted(layers.before, 'layer')}, ${formatCount(parameters.after)} of ${formatCounted(parameters.before, 'parameter')}; removed: ${removed.join(', ')}`,
+    `${experts ? `${experts.after} of ${counted(experts.before, 'expert')} a layer` : `${layers.after} of ${counted(layers.before, 'layer')}`}, ${formatCount(parameters.after)} of ${formatCounted(parameters.before, 'parameter')}${experts ? '' : `; removed: ${removed.join(', ')}`}`,
     `Similarity to the original ${formatReal(similarity.mean)}`,
     ...(perplexity
       ? [
