@@ -176,6 +176,15 @@ describe('a mixture says what its experts do by the shares of its routers', () =
   it.each([
     ['llama', 'mixtral', GATES.mixtral, '', LLAMA, undefined],
     ['mistral', 'mixtral', GATES.mixtral, '', { sliding_window: 4 }, undefined],
+    // the defaults of one class, which are not those of the other
+    [
+      'mistral',
+      'mixtral',
+      GATES.mixtral,
+      '',
+      { sliding_window: undefined, rms_norm_eps: undefined },
+      undefined,
+    ],
     ['qwen3', 'qwen3_moe', GATES.other, '', {}, undefined],
     ['qwen3', 'qwen3_moe', GATES.other, 'architecture: qwen\n', { tie_word_embeddings: true }, undefined],
     [
@@ -271,6 +280,18 @@ describe('routers', () => {
         expect(largest(rows[e]!, wanted)).toBeLessThan(2e-6);
       }
     }
+  });
+
+  it('of a shared expert: a row by its prompts', async () => {
+    const dense = denseModels('qwen2');
+    const { tensors } = await written(
+      dense,
+      hidden('shared_experts: [{source_model: b, positive_prompts: [jump]}]\n'),
+    );
+    const [base] = dense as [Dense[0]];
+    const { residuals } = runOracle(base.architecture, base.weights, idsOf('jump'));
+    const [row] = rowsOf(tensors, 'model.layers.*.mlp.shared_expert_gate.weight', 1);
+    expect(largest(row!, unit(residuals[1]!.at(-1)!))).toBeLessThan(2e-6);
   });
 
   it('cheap_embed: sums of embeddings, the same in every layer', async () => {
