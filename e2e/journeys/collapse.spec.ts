@@ -54,6 +54,34 @@ for (const engine of ['cpu', 'webgpu']) {
   });
 }
 
+test('experts are made one model, and the least of them go again', async () => {
+  const recipe = join(work, 'experts.yml');
+  const samples = ['base', 'workshop', 'base+kitchen'].map((name) =>
+    name.replace(/\w+/g, (one) => join(root, 'public/samples', one)),
+  );
+  const experts = samples.map(
+    (name) => `  - source_model: ${name}\n    positive_prompts: ["${name.length}"]\n`,
+  );
+  writeFileSync(recipe, `base_model: ${base}\nexperts:\n${experts.join('')}`);
+  const [mixture, out] = [join(work, 'mixture'), join(work, 'fewer')];
+  const made = await amalgam(['moe', recipe, '--out', mixture, '--gguf', 'Q8_0', '--engine', 'cpu']);
+  expect(made.stdout).toMatch(/Mixtral of 3\sexperts, 2 a token/);
+  expect(readdirSync(mixture)).toEqual(
+    expect.arrayContaining(['mergekit_moe_config.yml', 'model-Q8_0.gguf', 'tokenizer.json']),
+  );
+  const reportFile = join(work, 'fewer.json');
+  const { code, stdout } = await amalgam([
+    ...['collapse', mixture, '--planner', 'experts', '--remove', '1', '--tokens', tokens],
+    ...['--out', out, '--engine', 'cpu', '--report', reportFile],
+  ]);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/2 of 3\sexperts a layer/);
+  expect(json(out, 'config.json')).toMatchObject({ model_type: 'mixtral', num_local_experts: 2 });
+  const evaluated = join(work, 'fewer-evaluated.json');
+  await amalgam(['evaluate', out, '--tokens', tokens, '--engine', 'cpu', '--report', evaluated]);
+  expect(json(evaluated).meanNll).toBe((json(reportFile) as CollapseReport).perplexity!.after.meanNll);
+});
+
 test('says what could go', async () => {
   const reportFile = join(work, 'measure.json');
   const { code, stdout } = await amalgam([

@@ -42,6 +42,15 @@ describe('collapse', () => {
     ],
     [['m', '--out', 'o', '--text', 'a', '--threshold', '0.1'], /for the planners influence and angular/],
     [['m', '--out', 'o', '--text', 'a', '--block', '1'], /--block is 1/],
+    [
+      ['m', '--out', 'o', '--text', 'a', '--planner', 'experts', '--threshold', '1'],
+      /threshold is not for experts/,
+    ],
+    [
+      ['m', '--out', 'o', '--text', 'a', '--planner', 'experts', '--remove', '1', '--variant', 'rdsc'],
+      /rdsc is not for the planner experts/,
+    ],
+    [['m', '--out', 'o', '--text', 'a', '--variant', 'mean'], /mean is not for the planner laco/],
     [['m', '--measure'], /--text FILE or --tokens/],
     [['m', '--measure', '--text', 'a', '--remove', '1'], /--remove does not go with it/],
   ])('%j is refused in words', (args, words) => {
