@@ -6,111 +6,28 @@ import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { hasLlama, llama, logProbabilities } from '../../../e2e/llama-cpp';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { parseModelConfig } from '../../formats/model-config';
-import { copyOf } from '../../formats/recipe';
-import { buildSafetensorsHeader } from '../../formats/safetensors-write';
-import { type FileTensor, readTensors, values } from '../../forward/golden.test.fixture';
-import { runOracle, type Weights } from '../../forward/oracle';
+import { type FileTensor, values } from '../../forward/golden.test.fixture';
+import { runOracle } from '../../forward/oracle';
 import { openRunner } from '../../forward/runner';
 import { ROOMY, sourceOf } from '../../forward/runner.test.cases';
-import { noise, tinyConfig } from '../../gguf/tiny-models.test.support';
-import { openModels } from '../../host/models';
-import { memoryFolder } from '../../inputs/memory-models.test.support';
 import { resolveArchitecture } from '../../models/resolution';
-import { planRecipe } from '../../recipe/recipe-jobs';
 import { fakeStorage } from '../../store/opfs.test.fake';
-import { listOutputs, openOutputFile } from '../../write/finished-outputs';
-import { jobs } from './job';
-import { parseMoeRecipe } from './recipe';
-import type { MoeReport, MoeRequest } from './report';
+import { listOutputs } from '../../write/finished-outputs';
+import {
+  type Dense,
+  denseModels,
+  GATES,
+  hidden,
+  IDS,
+  LLAMA,
+  largest,
+  write,
+  written,
+} from './mixture.test.support';
 
 const scratch = mkdtempSync(join(tmpdir(), 'amalgam-moe-'));
 afterAll(() => rmSync(scratch, { recursive: true }));
 beforeEach(() => vi.stubGlobal('navigator', fakeStorage().navigator));
-
-const LETTERS = [...'abcdefghijklmnopqrstuvwxyz'];
-const vocab = ['<s>', ...LETTERS, 'Ġ', ...Array.from({ length: 36 }, (_, i) => `${LETTERS[i % 26]}${i}`)];
-const TOKENIZER = JSON.stringify({
-  added_tokens: [
-    {
-      id: 0,
-      content: '<s>',
-      special: true,
-      normalized: false,
-      lstrip: false,
-      rstrip: false,
-      single_word: false,
-    },
-  ],
-  pre_tokenizer: { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true },
-  decoder: { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true },
-  model: { type: 'BPE', vocab: Object.fromEntries(vocab.map((token, id) => [token, id])), merges: [] },
-});
-const SETTINGS = { bos_token: '<s>', tokenizer_class: 'PreTrainedTokenizerFast' };
-const IDS = [0, 5, 9, 20, 2, 13, 7, 7, 12];
-
-/** Dense models of a type, by their seeds: a, b … */
-function denseModels(type: string, more: Record<string, unknown> = {}) {
-  const text = tinyConfig(type, { architectures: ['Dense'], torch_dtype: 'float32', ...more });
-  const config = parseModelConfig(text, 'config.json');
-  const architecture = resolveArchitecture(config);
-  return ['base', 'a', 'b'].map((name, i) => {
-    const weights = noise(text, 11 * i + 1);
-    const stored = [...weights].map(([key, { shape, bytes }]) => ({
-      ...{ name: key, dtype: 'F32' as const, shape, byteLength: bytes.length, bytes },
-    }));
-    const folder = memoryFolder(name, {
-      'config.json': text,
-      'tokenizer.json': TOKENIZER,
-      'tokenizer_config.json': SETTINGS,
-      'model.safetensors': Uint8Array.from(
-        Buffer.concat([buildSafetensorsHeader(stored, {}), ...stored.map(({ bytes }) => bytes)]),
-      ),
-    });
-    const f64: Weights = (key) => values(weights.get(key)!);
-    return { folder, architecture, weights: f64 };
-  });
-}
-
-type Dense = ReturnType<typeof denseModels>;
-
-let outputs = 0;
-
-/** Writes the mixture of a recipe. */
-async function write(
-  dense: Dense,
-  recipe: string,
-  request: Partial<MoeRequest> = {},
-  stop?: AbortController,
-) {
-  const models = openModels(() => ({ url: 'https://hub.invalid' }));
-  for (const { folder } of dense) await models.add(folder);
-  const parsed = parseMoeRecipe(recipe);
-  expect(parsed.problems).toEqual([]);
-  const destination = { kind: 'downloads', name: `mixture-${outputs++}` } as const;
-  const form = { gguf: 'none', ggufOnly: false, shardBytes: 1e9 } as const;
-  return jobs.writeMoe(
-    { recipe: parsed.read!, form, engine: 'cpu', destination, ...request },
-    models,
-    (stop ?? new AbortController()).signal,
-    ({ phase }) => {
-      if (phase === 'merging') stop?.abort();
-    },
-    (model) => planRecipe(copyOf(model), models),
-  );
-}
-
-/** The mixture of a recipe as it was written. */
-async function written(dense: Dense, recipe: string, request: Partial<MoeRequest> = {}) {
-  const report: MoeReport = await write(dense, recipe, request);
-  const { name, files: found } = (await listOutputs()).at(-1)!;
-  const files = new Map<string, Uint8Array<ArrayBuffer>>();
-  for (const { path } of found) {
-    files.set(path, new Uint8Array(await (await openOutputFile(name, path)).arrayBuffer()));
-  }
-  const json = JSON.parse(new TextDecoder().decode(files.get('config.json'))) as Record<string, unknown>;
-  const tensors = readTensors(files.get('model.safetensors')!);
-  return { report, files, json, tensors };
-}
 
 async function logitsOf(json: Record<string, unknown>, tensors: ReadonlyMap<string, FileTensor>) {
   const architecture = resolveArchitecture(parseModelConfig(JSON.stringify(json), 'config.json'));
@@ -119,9 +36,6 @@ async function logitsOf(json: Record<string, unknown>, tensors: ReadonlyMap<stri
   runner.close();
   return logits[0]!;
 }
-
-const largest = (a: ArrayLike<number>, b: ArrayLike<number>) =>
-  Array.from(a).reduce((most, value, i) => Math.max(most, Math.abs(value - b[i]!)), 0);
 
 /** The dense base in f64 with a mixture in place of its MLPs, by the routers that were written: two experts of three a token. */
 function mixtureLogits(
@@ -156,22 +70,6 @@ function mixtureLogits(
 
 /** Of the experts below, among the dense models. */
 const ORDER = [1, 2, 0];
-const EXPERTS = `experts:
-  - source_model: a
-    positive_prompts: [cab, "b a"]
-    negative_prompts: [zoo]
-  - source_model: b
-    positive_prompts: [wild foxes, quiz]
-  - source_model: base
-    positive_prompts: [deep]
-`;
-const GATES = {
-  mixtral: 'model.layers.*.block_sparse_moe.gate.weight',
-  other: 'model.layers.*.mlp.gate.weight',
-};
-const hidden = (more = '') => `base_model: base\ngate_mode: hidden\n${EXPERTS}${more}`;
-const LLAMA = { attention_bias: false, head_dim: 8 };
-
 describe('a mixture says what its experts do by the shares of its routers', () => {
   it.each([
     ['llama', 'mixtral', GATES.mixtral, '', LLAMA, undefined],
@@ -235,107 +133,6 @@ describe.runIf(hasLlama)('llama.cpp says the same of the GGUF file', () => {
   it('and of shares that it would not normalize there is none', async () => {
     const shared = 'shared_experts: [{source_model: b, positive_prompts: [jump]}]\n';
     await expect(written(denseModels('qwen2'), hidden(shared), { form: GGUF })).rejects.toThrow(/shares/);
-  });
-});
-
-/** Rows of the router of a layer. */
-const rowsOf = (tensors: ReadonlyMap<string, FileTensor>, router: string, layer: number) => {
-  const { shape } = tensors.get(router.replace('*', String(layer)))!;
-  const all = values(tensors.get(router.replace('*', String(layer)))!);
-  return Array.from({ length: shape[0]! }, (_, row) => all.slice(row * shape[1]!, (row + 1) * shape[1]!));
-};
-const unit = (x: Float64Array) => x.map((value) => value / Math.hypot(...x));
-const mean = (all: Float64Array[]) =>
-  all[0]!.map((_, i) => all.reduce((sum, x) => sum + x[i]!, 0) / all.length);
-/** The token that begins a text, and one a character. */
-const idsOf = (prompt: string) => [
-  0,
-  ...[...prompt].map((letter) => vocab.indexOf(letter === ' ' ? 'Ġ' : letter)),
-];
-
-describe('routers', () => {
-  const prompts = [
-    [['cab', 'b a'], ['zoo']],
-    [['wild foxes', 'quiz'], []],
-    [['deep'], []],
-  ] as const;
-
-  it.each([
-    ['hidden', (rows: Float64Array[]) => rows.at(-1)!],
-    ['hidden_last', (rows: Float64Array[]) => rows.at(-1)!],
-    ['hidden_avg', mean],
-  ])('%s: streams of the base, positive less negative', async (mode, pool) => {
-    const dense = denseModels('qwen3');
-    const { tensors } = await written(dense, hidden().replace('gate_mode: hidden', `gate_mode: ${mode}`));
-    const [base] = dense as [Dense[0]];
-    const streams = (layer: number, texts: readonly string[]) =>
-      mean(
-        texts.map((text) => pool(runOracle(base.architecture, base.weights, idsOf(text)).residuals[layer]!)),
-      );
-    for (const { index } of base.architecture.blocks) {
-      const rows = rowsOf(tensors, GATES.other, index);
-      for (const [e, [positive, negative]] of prompts.entries()) {
-        const less = negative.length > 0 ? streams(index, negative) : new Float64Array(32);
-        const wanted = unit(streams(index, positive).map((x, i) => x - less[i]!));
-        expect(largest(rows[e]!, wanted)).toBeLessThan(2e-6);
-      }
-    }
-  });
-
-  it('of a shared expert: a row by its prompts', async () => {
-    const dense = denseModels('qwen2');
-    const { tensors } = await written(
-      dense,
-      hidden('shared_experts: [{source_model: b, positive_prompts: [jump]}]\n'),
-    );
-    const [base] = dense as [Dense[0]];
-    const { residuals } = runOracle(base.architecture, base.weights, idsOf('jump'));
-    const [row] = rowsOf(tensors, 'model.layers.*.mlp.shared_expert_gate.weight', 1);
-    expect(largest(row!, unit(residuals[1]!.at(-1)!))).toBeLessThan(2e-6);
-  });
-
-  it('cheap_embed: sums of embeddings, the same in every layer', async () => {
-    const dense = denseModels('qwen3');
-    const { tensors } = await written(dense, hidden().replace('gate_mode: hidden', 'gate_mode: cheap_embed'));
-    const table = dense[0]!.weights('model.embed_tokens.weight');
-    const sum = (texts: readonly string[]) => {
-      const ids = texts.flatMap(idsOf);
-      return unit(
-        Float64Array.from({ length: 32 }, (_, i) => ids.reduce((all, id) => all + table[32 * id + i]!, 0)),
-      );
-    };
-    for (const layer of [0, 1]) {
-      const rows = rowsOf(tensors, GATES.other, layer);
-      for (const [e, [positive, negative]] of prompts.entries()) {
-        const less = negative.length > 0 ? sum(negative) : new Float64Array(32);
-        expect(largest(rows[e]!, unit(sum(positive).map((x, i) => x - less[i]!)))).toBeLessThan(2e-6);
-      }
-    }
-  });
-
-  it.each(['random', 'uniform_random'])('%s: by the seed, other rows everywhere', async (mode) => {
-    const recipe = (seed: number) =>
-      `base_model: base\ngate_mode: ${mode}\nexperts: [{source_model: a}, {source_model: b}]\namalgam: {seed: ${seed}}\n`;
-    const dense = denseModels('llama', LLAMA);
-    const rows = async (seed: number) => {
-      const { tensors } = await written(dense, recipe(seed));
-      return [0, 1].flatMap((layer) => rowsOf(tensors, GATES.mixtral, layer).flatMap((row) => [...row]));
-    };
-    const [one, again, other] = [await rows(1), await rows(1), await rows(2)];
-    expect(one).toEqual(again);
-    expect(new Set([...one, ...other]).size).toBe(256);
-    const square = one.reduce((sum, x) => sum + x * x, 0) / one.length;
-    // of 128 draws the mean square is within 50 % of what it is expected to be
-    const expected = mode === 'random' ? 1 : 1 / 96;
-    expect(Math.abs(square / expected - 1)).toBeLessThan(0.5);
-    if (mode === 'uniform_random')
-      expect(Math.max(...one.map(Math.abs))).toBeLessThanOrEqual(1 / Math.sqrt(32));
-  });
-
-  it('that hardly tell experts apart are named', async () => {
-    const alike = hidden().replace('[deep]', '[wild foxes, quiz, quiz]');
-    const { report } = await written(denseModels('qwen3'), alike);
-    expect(report.notes.join()).toMatch(/alike to the routers/);
   });
 });
 

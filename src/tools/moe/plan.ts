@@ -9,7 +9,7 @@ import { isWeightDtype } from '../../formats/dtype';
 import { type ModelConfig, parseModelConfig } from '../../formats/model-config';
 import { displayName } from '../../formats/names';
 import { counted } from '../../formats/quantity';
-import { canonicalRef, copyOf, parseModelRef, type Recipe } from '../../formats/recipe';
+import { canonicalRef, copyOf, type Recipe, repositoriesOf } from '../../formats/recipe';
 import type { OpenModels } from '../../host/models';
 import { cachedBytes } from '../../host/storage';
 import { collectProblems, type Problems } from '../../inputs/problems';
@@ -90,7 +90,9 @@ export async function planMoe(
   };
   const refs = [...dense.keys()];
   const opened = new Map(
-    await Promise.all(refs.flatMap(repositories).map(async (ref) => [ref, await models.open(ref)] as const)),
+    await Promise.all(
+      refs.flatMap(repositoriesOf).map(async (ref) => [ref, await models.open(ref)] as const),
+    ),
   );
   const madeBy = { key: 'moe', text: formatMoeRecipe(recipe) };
   const card = cardOf(
@@ -133,16 +135,9 @@ export async function planMoe(
 const RECIPE_FILE = 'mergekit_moe_config.yml';
 const REFERENCE = { label: 'mergekit', url: 'https://github.com/arcee-ai/mergekit/blob/main/docs/moe.md' };
 
-function repositories(ref: string): string[] {
-  const { model, adapter } = parseModelRef(ref);
-  return [model, ...(adapter ? [adapter] : [])].map(({ path, revision }) =>
-    revision === undefined ? path : `${path}@${revision}`,
-  );
-}
-
 /** All models are read in one dtype: the recipe's, else that of the base. */
 async function copyRecipe({ dtype, baseModel }: MoeRecipe, models: OpenModels): Promise<Recipe> {
-  const base = await models.open(repositories(baseModel)[0]!);
+  const base = await models.open(repositoriesOf(baseModel)[0]);
   const own = base.kind === 'checkpoint' ? base.config?.dtype : undefined;
   const outDtype = dtype ?? DTYPES.find((one) => one === own);
   return { ...copyOf(), ...(outDtype && { outDtype }) };
