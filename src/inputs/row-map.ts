@@ -4,7 +4,7 @@
  */
 
 import { DTYPE_BITS } from '../formats/dtype';
-import type { Derived, MakeValues, ReadTensor, RowMap, RowSource, TensorRef } from './tensor-view';
+import type { Derived, MakeValues, ReadTensor, RowMap, RowSource, RowSums, TensorRef } from './tensor-view';
 
 /** Longest piece of stored rows that is read at once. */
 export const PIECE_BYTES = 4 * 1024 * 1024;
@@ -13,8 +13,8 @@ export const PIECE_BYTES = 4 * 1024 * 1024;
 export const ZERO_ROW = -1;
 /** A row without a token, there to fill up the tensor: the mean of all rows with one. */
 export const MEAN_ROW = -2;
-/** The mean of what several models have, see {@link RowMap.averages}. */
-export const AVERAGE_ROW = -3;
+/** A sum of others, see {@link RowMap.sums}. */
+export const SUM_ROW = -3;
 
 /**
  * The tensor as if it were stored that way: `dtype` is the stored one where rows are only moved, else F32.
@@ -25,7 +25,7 @@ export function mappedTensor(origin: TensorRef, map: RowMap): TensorRef {
   const moved =
     map.axis === 'rows' &&
     map.sources.every(({ tensor, lowRank }) => tensor.dtype === origin.dtype && !lowRank) &&
-    !map.source.some((source) => source === MEAN_ROW || source === AVERAGE_ROW);
+    !map.source.some((source) => source === MEAN_ROW || source === SUM_ROW);
   const dtype = moved ? origin.dtype : 'F32';
   const rows = map.source.length;
   const shape = map.axis === 'rows' ? [rows, ...origin.shape.slice(1)] : [...origin.shape.slice(0, -1), rows];
@@ -103,13 +103,47 @@ function sameRows(a: RowMap, b: RowMap): boolean {
   return a.source.every((source, i) => {
     const other = b.source[i]!;
     if (!same(source, other)) return false;
-    if (source !== AVERAGE_ROW) return source < 0 || a.row[i] === b.row[i];
-    const [one, two] = [a.averages.get(i)!, b.averages.get(i)!];
+    if (source !== SUM_ROW) return source < 0 || a.row[i] === b.row[i];
+    const [one, two] = [partsOf(a.sums!, i), partsOf(b.sums!, i)];
     return (
+      a.sums!.norm?.[i] === b.sums!.norm?.[i] &&
       one.length === two.length &&
-      one.every((part, j) => part.row === two[j]!.row && same(part.source, two[j]!.source))
+      one.every(
+        (part, j) =>
+          part.row === two[j]!.row && part.weight === two[j]!.weight && same(part.source, two[j]!.source),
+      )
     );
   });
+}
+
+/** A stored row that is a part of a sum. */
+interface RowPart {
+  source: number;
+  row: number;
+  weight: number;
+}
+
+/** The parts of an output row. */
+export function partsOf({ begin, source, row, weight }: RowSums, output: number): RowPart[] {
+  const [from, to] = [begin[output]!, begin[output + 1]!];
+  return Array.from({ length: to - from }, (_, i) => ({
+    source: source[from + i]!,
+    row: row[from + i]!,
+    weight: weight[from + i]!,
+  }));
+}
+
+/** Sums with these parts, by output row. */
+export function rowSums(rows: number, parts: ReadonlyMap<number, readonly RowPart[]>): RowSums {
+  const begin = new Int32Array(rows + 1);
+  for (let i = 0; i < rows; i++) begin[i + 1] = begin[i]! + (parts.get(i)?.length ?? 0);
+  const all = Array.from({ length: rows }, (_, i) => parts.get(i) ?? []).flat();
+  return {
+    begin,
+    source: Uint16Array.from(all, (part) => part.source),
+    row: Int32Array.from(all, (part) => part.row),
+    weight: Float64Array.from(all, (part) => part.weight),
+  };
 }
 
 function sameSource(a: RowSource, b: RowSource): boolean {
