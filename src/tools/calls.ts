@@ -6,4 +6,5 @@ export const TOOL_CALLS: { readonly [Id in ToolId]: readonly ToolCall[] } = {
   lora: ['measureLora', 'reshapeLora', 'extractLora'],
   collapse: ['measureLayers', 'collapse'],
   convert: ['convert'],
+  transplant: ['planTransplant', 'transplant'],
 };

@@ -11,6 +11,7 @@ import { collapseOptions } from './collapse/options';
 import { convertOptions } from './convert/options';
 import { compareOptions } from './difference/options';
 import { loraOptions } from './lora/options';
+import { transplantOptions } from './transplant/options';
 
 export interface JobWords {
   title: string;
@@ -76,6 +77,15 @@ export const TOOLS = [
     text: 'Convert',
     options: convertOptions,
     jobs: { convert: { title: 'Converting', busy: 'A model is being converted.' } },
+  }),
+  tool<typeof import('./transplant/job').jobs>()({
+    id: 'transplant',
+    text: 'Tokenizer',
+    options: transplantOptions,
+    jobs: {
+      planTransplant: { title: 'Planning', busy: 'Another tokenizer is being planned.' },
+      transplant: { title: 'Transplanting', busy: 'A model is getting another tokenizer.' },
+    },
   }),
 ] as const;
 
