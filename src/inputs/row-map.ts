@@ -3,7 +3,7 @@
  * the plan; the rows themselves are read when a tile needs them.
  */
 
-import { DTYPE_BITS } from '../formats/dtype';
+import { DTYPE_BITS, type WeightDtype } from '../formats/dtype';
 import type { Derived, MakeValues, ReadTensor, RowMap, RowSource, RowSums, TensorRef } from './tensor-view';
 
 /** Longest piece of stored rows that is read at once. */
@@ -17,16 +17,16 @@ export const MEAN_ROW = -2;
 export const SUM_ROW = -3;
 
 /**
- * The tensor as if it were stored that way: `dtype` is the stored one where rows are only moved, else F32.
+ * The tensor as if it were stored that way.
  *
- * @param shape of the original
+ * @param rounded dtype that rows are rounded to; without, the stored one where rows are only moved, else F32
  */
-export function mappedTensor(origin: TensorRef, map: RowMap): TensorRef {
+export function mappedTensor(origin: TensorRef, map: RowMap, rounded?: WeightDtype): TensorRef {
   const moved =
     map.axis === 'rows' &&
     map.sources.every(({ tensor, lowRank }) => tensor.dtype === origin.dtype && !lowRank) &&
     !map.source.some((source) => source === MEAN_ROW || source === SUM_ROW);
-  const dtype = moved ? origin.dtype : 'F32';
+  const dtype = rounded ?? (moved ? origin.dtype : 'F32');
   const rows = map.source.length;
   const shape = map.axis === 'rows' ? [rows, ...origin.shape.slice(1)] : [...origin.shape.slice(0, -1), rows];
   const elements = shape.reduce((product, extent) => product * extent, 1);

@@ -4,8 +4,8 @@
  * engines.
  */
 import { exact, exactFloats } from '../backend/exact';
-import { isWeightDtype, weightBytes } from '../formats/dtype';
-import { decodeToF32 } from '../formats/half';
+import { isWeightDtype, type WeightDtype, weightBytes } from '../formats/dtype';
+import { decodeToF32, encodeFromF32 } from '../formats/half';
 import { MEAN_ROW, PIECE_BYTES, partsOf, SUM_ROW } from './row-map';
 import { loadFactorValues, type ReadTensor, weightDtype } from './stored-tensor';
 import type { Derived, LowRank, RowMap, RowSource, TensorRef } from './tensor-view';
@@ -128,9 +128,11 @@ function bytesOf({ from }: Derived): number {
 class RowBuffer {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly #rowBytes: number;
+  readonly #dtype: WeightDtype;
 
   constructor(ref: TensorRef, rows: number) {
     this.#rowBytes = ref.end / ref.rows!.source.length;
+    this.#dtype = ref.dtype as WeightDtype;
     this.bytes = new Uint8Array(rows * this.#rowBytes);
   }
 
@@ -139,9 +141,10 @@ class RowBuffer {
     this.bytes.set(row, to * this.#rowBytes);
   }
 
-  /** A row of a tensor in F32. */
+  /** A row in f32, rounded to the dtype of the tensor. */
   write(values: Float32Array, to: number): void {
-    this.copy(new Uint8Array(values.buffer, values.byteOffset, values.byteLength), to);
+    const at = to * this.#rowBytes;
+    encodeFromF32(values, this.#dtype, this.bytes.subarray(at, at + this.#rowBytes));
   }
 }
 

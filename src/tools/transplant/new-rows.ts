@@ -1,7 +1,8 @@
 /** Tensors of token rows in another vocabulary: rows of shared tokens as they are, those of new ones as sums of them. */
+import type { WeightDtype } from '../../formats/dtype';
 import { derivedTensor, mappedTensor, SUM_ROW, ZERO_ROW } from '../../inputs/row-map';
 import { type ReadTensor, readF32 } from '../../inputs/stored-tensor';
-import type { RowMap, RowSource, RowSums, TensorRef } from '../../inputs/tensor-view';
+import type { RowMap, RowSource, TensorRef } from '../../inputs/tensor-view';
 import type { TensorPlan } from '../../merge/plan/plan';
 import type { TokenTensor, Transplant } from './transplant';
 
@@ -29,16 +30,16 @@ export function transplanted(
     source[id] = 0;
     row[id] = within(at);
   }
-  const all = fresh.map((_, i) => made.parts(i));
+  const all = fresh.map((_, i) => made.parts(i) ?? MEAN);
   const begin = new Int32Array(output.rows + 1);
   for (const [i, { id }] of fresh.entries()) {
-    const count = all[i]?.rows.length;
-    source[id] = count === undefined ? 1 : count === 0 ? ZERO_ROW : SUM_ROW;
-    begin[id + 1] = count ?? 0;
+    const count = all[i]!.rows.length;
+    source[id] = count === 0 ? ZERO_ROW : SUM_ROW;
+    begin[id + 1] = count;
   }
   for (let i = 0; i < output.rows; i++) begin[i + 1]! += begin[i]!;
   const count = begin[output.rows]!;
-  const sums: RowSums & { norm: Float64Array } = {
+  const sums = {
     begin,
     source: new Uint16Array(count),
     row: new Int32Array(count),
@@ -46,11 +47,13 @@ export function transplanted(
     norm: new Float64Array(output.rows),
   };
   for (const [i, { id }] of fresh.entries()) {
-    sums.row.set(Array.from(all[i]?.rows ?? [], within), begin[id]!);
-    sums.weight.set(all[i]?.weights ?? [], begin[id]!);
+    const parts = all[i]!;
+    if (parts === MEAN) sums.source[begin[id]!] = 1;
+    sums.row.set(Array.from(parts.rows, within), begin[id]!);
+    sums.weight.set(parts.weights, begin[id]!);
     sums.norm[id] = made.norm(i);
   }
-  const usesMean = source.includes(1);
+  const usesMean = source.includes(1) || all.includes(MEAN);
   const mean = { tensor: meanOf(own, [...new Set(model.ids.values())].map(within)) };
   const map: RowMap = {
     axis: 'rows',
@@ -58,17 +61,12 @@ export function transplanted(
     ...{ source, row },
     ...(count > 0 && { sums }),
   };
-  const mapped = mappedTensor(own.tensor, map);
-  if (mapped.dtype === planned.dtype && !own.lowRank) return { ...planned, copy: mapped };
-  const { copy: _, ...computed } = planned;
-  const id = planned.models[0]?.id ?? 'model';
-  return {
-    ...computed,
-    models: [{ id, view: { origin: mapped, onBase: false }, parameters: { scale: 1 } }],
-    parameters: {},
-    method: 'passthrough',
-  };
+  // rows that are only moved keep their bytes
+  return { ...planned, copy: mappedTensor(own.tensor, map, planned.dtype as WeightDtype) };
 }
+
+/** The row that is the mean of the model's. */
+const MEAN = { rows: [0], weights: [1] };
 
 /** Rows of a tensor, in the order given, with the model's update on them. */
 export function rowsOf(source: RowSource, rows: readonly number[]): TensorRef {

@@ -6,7 +6,7 @@ const AHEAD = '\n';
 
 /**
  * Rows of the pieces of every token; undefined where there are none. A tokenizer that puts a space in front of each text is asked
- * for the text without its own, or behind a line's end; pieces that spell something else all the same are taken as they come.
+ * for the text without its own, or behind a line's end; pieces that spell another text all the same, lower-case letters say, are taken as they come.
  *
  * @param tokens bytes of the tokens, a letter each
  * @param unknown row of the token for what the model cannot write
@@ -21,6 +21,10 @@ export async function piecesOf(
   const spelled = new Map([...ids].map(([token, id]) => [id, bytes.get(token)]));
   const pieces: (number[] | undefined)[] = tokens.map(() => undefined);
   const asWritten: (number[] | undefined)[] = tokens.map(() => undefined);
+  const isWhole = (found: readonly number[]) => {
+    const texts = found.map((id) => (id === unknown ? undefined : spelled.get(id)));
+    return !texts.includes(undefined) && texts.join('').trim() !== '';
+  };
   const forms: ((text: string) => string)[] = [
     (text) => text,
     (text) => (text.startsWith(' ') ? text.slice(1) : AHEAD + text),
@@ -36,8 +40,7 @@ export async function piecesOf(
     for (const [at, { i, token }] of left.entries()) {
       const found = encoded[at]!;
       pieces[i] = exactPieces(found, token, spelled);
-      const known = found.filter((id) => id !== unknown && spelled.get(id) !== undefined);
-      if (!asWritten[i] && known.length > 0) asWritten[i] = known;
+      if (form === forms[0] && isWhole(found)) asWritten[i] = found;
     }
   }
   return tokens.map((token, i) => pieces[i] ?? singleBytes(token, rows) ?? asWritten[i]);
