@@ -18,9 +18,8 @@ export async function measureQuality(
   signal: AbortSignal,
   onProgress: (done: number, total: number) => void,
 ): Promise<Quality> {
-  const tokens = texts.reduce((sum, text) => sum + text.length, 0);
   const running = await openRunningModel({
-    ...{ plan, models, engine, exact: true, tokens, signal },
+    ...{ plan, models, engine, exact: true, signal },
     onProgress: () => undefined,
   });
   try {

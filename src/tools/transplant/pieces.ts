@@ -25,15 +25,16 @@ export async function piecesOf(
     const texts = found.map((id) => (id === unknown ? undefined : spelled.get(id)));
     return !texts.includes(undefined) && texts.join('').trim() !== '';
   };
+  const spaced = (text: string) => text.startsWith(' ');
   const forms: ((text: string) => string)[] = [
     (text) => text,
-    (text) => (text.startsWith(' ') ? text.slice(1) : AHEAD + text),
-    (text) => AHEAD + text,
+    (text) => (spaced(text) ? text.slice(1) : AHEAD + text),
+    (text) => (spaced(text) ? AHEAD + text : ''),
   ];
   for (const form of forms) {
     const left = tokens.flatMap((token, i) => {
       const text = pieces[i] ? undefined : textOf(token);
-      return text === undefined || text === '' ? [] : [{ i, token, text: form(text) }];
+      return text === undefined || form(text) === '' ? [] : [{ i, token, text: form(text) }];
     });
     if (left.length === 0) break;
     const encoded = await encodeAll(left.map(({ text }) => text));
