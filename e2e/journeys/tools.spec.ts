@@ -5,7 +5,7 @@ import type { Page } from '@playwright/test';
 import { readSafetensors } from './merged-folder';
 import { expect, openSample, seriousIssues, show, test } from './studio';
 
-async function open(page: Page, place: 'Difference' | 'LoRA' | 'Collapse' | 'Convert') {
+async function open(page: Page, place: 'Difference' | 'LoRA' | 'Collapse' | 'Convert' | 'Tokenizer') {
   await openSample(page);
   await show(page, place);
 }
@@ -121,5 +121,23 @@ test('one model is written in another dtype, every value as it was', async ({ pa
     expect(values).toEqual(before.get(name)!.values);
   }
   expect(JSON.parse((await downloaded(page, 'config.json')).toString()).torch_dtype).toBe('float32');
+  await noSeriousFaults(page);
+});
+
+test('with the tokenizer of a model that has the same one every token is taken over', async ({ page }) => {
+  await open(page, 'Tokenizer');
+  const chosen = page.getByRole('combobox', { name: 'Model whose tokenizer it gets' });
+  await expect(page.getByRole('button', { name: 'Transplant', exact: true })).toHaveAttribute(
+    'aria-disabled',
+    'true',
+  );
+  await chosen.selectOption('samples/workshop');
+  await page.getByRole('button', { name: 'Plan', exact: true }).click();
+  const cost = (name: string) => page.locator('.costs > div', { hasText: name }).locator('strong').last();
+  await expect(cost('New tokens')).toHaveText('0');
+  await page.getByRole('button', { name: 'Transplant', exact: true }).click();
+  await expect(cost('Bits per byte')).toHaveText(/^(\d\.\d+) → \1$/);
+  const { tensors } = readSafetensors(await downloaded(page, 'model.safetensors'));
+  expect(tensors.size).toBe(56);
   await noSeriousFaults(page);
 });
