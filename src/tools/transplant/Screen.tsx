@@ -1,7 +1,7 @@
 import '../../ui/styles/measure.css';
 import '../../ui/styles/tools.css';
 import { useEffect } from 'react';
-import { formatBytes, formatCount, formatSeconds } from '../../formats/quantity';
+import { formatBytes, formatCount, formatCounted, formatSeconds } from '../../formats/quantity';
 import { optionsProblem } from '../../reports/option';
 import { scoredText } from '../../reports/text-parts';
 import { TextChoice } from '../../ui/measure/TextChoice';
@@ -134,7 +134,7 @@ function Found({ found }: { found: TransplantPlan | TransplantReport }) {
           [
             'New tokens',
             formatCount(tokens.new),
-            `${formatCount(rows.before)} → ${formatCount(rows.after)} rows`,
+            `${formatCount(rows.before)} → ${formatCounted(rows.after, 'row')}`,
           ],
           'fitSeconds' in found
             ? ['Rows made in', formatSeconds(found.fitSeconds), 'without reading and writing']

@@ -52,6 +52,14 @@ describe('orthogonal matching pursuit', () => {
     expect(found!.left).toBeLessThan(1e-7);
   });
 
+  test('where only a row is left that is made of those chosen, the row is made', async () => {
+    const a = numbers(8, 12);
+    const dictionary = rowsFrom(new Float32Array([...a, ...a]), 12);
+    const [found] = await made(() => pursue(numbers(10, 12), dictionary, 2), 1, dictionary);
+    expect(found!.rows).toEqual([0]);
+    expect(found!.weights[0]).toBeCloseTo(pursuedByLoops([...numbers(10, 12)], [[...a]], 1).weights[0]!, 9);
+  });
+
   test('of zeros nothing is made, and rows that are there are themselves', async () => {
     const dictionary = rowsFrom(numbers(5, 20 * 8), 8);
     const x = rowsFrom(new Float32Array([...new Float32Array(8), ...rowOf(dictionary, 13)]), 8);

@@ -63,6 +63,13 @@ describe('the same token in other letters', () => {
     expect(special).toBe(2);
   });
 
+  test('a token of its own counts before a byte of the same letter', async () => {
+    const model = await known(
+      folderOf('m', { ...marks, tokens: ['<0x61>', 'a'], special: [], settings: {} }),
+    );
+    expect([...(await spellingOf(model)).rows]).toEqual([['a', 1]]);
+  });
+
   test('WordPiece begins a word without a mark', async () => {
     const tokens = ['the', '##the', '##ing', 'na', '€'];
     const files = { 'tokenizer.json': pieces(tokens) };

@@ -18,7 +18,7 @@ const MODEL: Spec = {
   head: true,
   spelling: 'marks',
   settings: { bos_token: '<s>', eos_token: '</s>', unk_token: '<unk>' },
-  config: { bos_token_id: 20, eos_token_id: 21 },
+  config: { bos_token_id: 20, eos_token_id: 21, pad_token_id: 22 },
   seed: 11,
 };
 /** Others, in another order, as bytes: `Ġa`, `Ċ`, `Ã`, `Ã©`. New: `ab`, ` ba`, `k`, `Ġ ` with two spaces, and a special one. */
@@ -132,9 +132,23 @@ describe('every way, embedding and head, equal to f64', () => {
         }
       }
     }
-    expect(json('config.json')).toMatchObject({ vocab_size: 22, eos_token_id: 20, bos_token_id: null });
-    expect(tensors.get('model.norm.weight')).toEqual(tensors.get('model.norm.weight'));
+    const config = { vocab_size: 22, eos_token_id: 20, bos_token_id: null, pad_token_id: 20 };
+    expect(json('config.json')).toMatchObject(config);
   });
+});
+
+test('where the donor has a head of its own, rows of the head are fitted to it', async () => {
+  const donor = { ...DONOR, head: true };
+  const form = { way: 'omp', k: 3, landmarks: 99 } as const;
+  const { tensors, report } = await transplantIn(
+    { model: folderOf('m', MODEL), donor: folderOf('d', donor) },
+    form,
+  );
+  const own = rowsIn(valuesOf(MODEL).head, 12);
+  const wanted = wantedRows(own, rowsIn(valuesOf(donor).head, 8), form, true);
+  const found = rowsIn(tensors.get('lm_head.weight')!, 12);
+  for (const id of NEW) for (const c of own[0]!.keys()) expect(found[id]![c]).toBeCloseTo(wanted[id]![c]!, 5);
+  expect(report.left.map(({ tensor }) => tensor)).toEqual(['model.embed_tokens.weight', 'lm_head.weight']);
 });
 
 describe('what has to hold', () => {
@@ -161,9 +175,10 @@ describe('what has to hold', () => {
 
   test('a negative zero of a row that is taken over stays one beside rows that are made', async () => {
     const change = (embedding: Float32Array) => embedding.set([-0]);
-    const model = folderOf('m', { ...MODEL, head: false, change });
+    const model = folderOf('m', { ...MODEL, dtype: 'BF16', head: false, change });
     const donor = folderOf('d', DONOR);
-    const { tensors } = await transplantIn({ model, donor }, { way: 'omp', k: 2 });
+    const { tensors, bytes } = await transplantIn({ model, donor }, { way: 'omp', k: 2 });
+    expect(bytes.get('model.embed_tokens.weight')).toHaveLength(2 * 22 * 12);
     // `a` is row 0 of the model, and the donor's token 10
     expect(Object.is(tensors.get('model.embed_tokens.weight')![10 * 12], -0)).toBe(true);
   });
