@@ -100,37 +100,29 @@ function sameRows(a: RowMap, b: RowMap): boolean {
   if (a.axis !== b.axis || a.source.length !== b.source.length) return false;
   const same = (x: number, y: number) =>
     x < 0 || y < 0 ? x === y : sameSource(a.sources[x]!, b.sources[y]!);
-  return a.source.every((source, i) => {
+  const rows = a.source.every((source, i) => {
     const other = b.source[i]!;
     if (!same(source, other)) return false;
-    if (source !== SUM_ROW) return source < 0 || a.row[i] === b.row[i];
-    const [one, two] = [partsOf(a.sums!, i), partsOf(b.sums!, i)];
-    return (
-      a.sums!.norm?.[i] === b.sums!.norm?.[i] &&
-      one.length === two.length &&
-      one.every(
-        (part, j) =>
-          part.row === two[j]!.row && part.weight === two[j]!.weight && same(part.source, two[j]!.source),
-      )
-    );
+    return source < 0 || a.row[i] === b.row[i];
   });
+  const [one, two] = [a.sums, b.sums];
+  const alike = (['begin', 'row', 'weight', 'norm'] as const).every((part) =>
+    sameNumbers(one?.[part], two?.[part]),
+  );
+  return rows && alike && (one?.source.every((source, i) => same(source, two!.source[i]!)) ?? true);
+}
+
+type Numbers = Int32Array | Float64Array | undefined;
+
+function sameNumbers(a: Numbers, b: Numbers): boolean {
+  return a === b || (a?.length === b?.length && a!.every((value, i) => value === b![i]));
 }
 
 /** A stored row that is a part of a sum. */
-interface RowPart {
+export interface RowPart {
   source: number;
   row: number;
   weight: number;
-}
-
-/** The parts of an output row. */
-export function partsOf({ begin, source, row, weight }: RowSums, output: number): RowPart[] {
-  const [from, to] = [begin[output]!, begin[output + 1]!];
-  return Array.from({ length: to - from }, (_, i) => ({
-    source: source[from + i]!,
-    row: row[from + i]!,
-    weight: weight[from + i]!,
-  }));
 }
 
 /** Sums with these parts, by output row. */

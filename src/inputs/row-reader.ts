@@ -6,9 +6,9 @@
 import { exact, exactFloats } from '../backend/exact';
 import { isWeightDtype, type WeightDtype, weightBytes } from '../formats/dtype';
 import { decodeToF32, encodeFromF32 } from '../formats/half';
-import { MEAN_ROW, PIECE_BYTES, partsOf, SUM_ROW } from './row-map';
+import { MEAN_ROW, PIECE_BYTES, type RowPart, SUM_ROW } from './row-map';
 import { loadFactorValues, type ReadTensor, weightDtype } from './stored-tensor';
-import type { Derived, LowRank, RowMap, RowSource, TensorRef } from './tensor-view';
+import type { Derived, LowRank, RowMap, RowSource, RowSums, TensorRef } from './tensor-view';
 
 /** Rows this far apart are read in one piece, with what lies between them. */
 const GAP_BYTES = 64 * 1024;
@@ -173,6 +173,16 @@ async function eachRow<W extends Want>(
       visit(piece.subarray(begin, begin + rowBytes), sorted[at]!);
     }
   }
+}
+
+/** The parts of an output row. */
+function partsOf({ begin, source, row, weight }: RowSums, output: number): RowPart[] {
+  const [from, to] = [begin[output]!, begin[output + 1]!];
+  return Array.from({ length: to - from }, (_, i) => ({
+    source: source[from + i]!,
+    row: row[from + i]!,
+    weight: weight[from + i]!,
+  }));
 }
 
 /** Scales a row to a norm; one of zeros stays. */
