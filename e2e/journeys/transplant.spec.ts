@@ -9,10 +9,13 @@ import { amalgam, expect, test } from './studio';
 
 const root = join(import.meta.dirname, '../..');
 const base = join(root, 'public/samples/base');
-const text = join(root, 'public/samples/texts/common.eval.txt');
 let work: string;
+let text: string;
 test.beforeEach(() => {
   work = mkdtempSync(join(tmpdir(), 'amalgam-transplant-'));
+  text = join(work, 'text.txt');
+  const whole = readFileSync(join(root, 'public/samples/texts/common.eval.txt'), 'utf8');
+  writeFileSync(text, whole.slice(0, 300));
   const donor = join(work, 'donor');
   mkdirSync(donor);
   // bytes in another order, words that the sample has, and some that it lacks
@@ -54,17 +57,20 @@ const json = (...path: string[]) => JSON.parse(readFileSync(join(...path), 'utf8
 
 for (const engine of ['cpu', 'webgpu']) {
   test(`on ${engine}: planned, written, and as good as measured`, async () => {
-    const [out, report] = [join(work, 'out'), join(work, 'report.json')];
-    const both = [base, join(work, 'donor'), '--engine', engine, '--report', report, '--k', '8'];
-    const planned = await amalgam(['transplant', ...both, '--plan']);
+    const out = join(work, 'out');
+    const reportOf = (name: string) => join(work, `${name}.json`);
+    const both = [base, join(work, 'donor'), '--engine', engine, '--k', '8'];
+    const planned = await amalgam(['transplant', ...both, '--plan', '--report', reportOf('plan')]);
     expect(planned.code).toBe(0);
-    const plan = json(report) as TransplantPlan;
+    const plan = json(reportOf('plan')) as TransplantPlan;
     expect(plan.tokens.new).toBeGreaterThan(0);
     expect(planned.stdout).toContain('multiply-adds, about');
 
-    const { code, stdout } = await amalgam(['transplant', ...both, '--text', text, '--out', out]);
+    const { code, stdout } = await amalgam([
+      ...['transplant', ...both, '--text', text, '--out', out, '--report', reportOf('made')],
+    ]);
     expect(code).toBe(0);
-    const made = json(report) as TransplantReport;
+    const made = json(reportOf('made')) as TransplantReport;
     expect(made.tokens).toEqual(plan.tokens);
     expect(stdout).toContain(`${made.quality!.after.bitsPerByte.toFixed(4)} ±`);
     expect(json(out, 'config.json')).toMatchObject({ vocab_size: 262, eos_token_id: 261 });
@@ -87,17 +93,10 @@ for (const engine of ['cpu', 'webgpu']) {
     }
 
     const evaluated = await amalgam([
-      'evaluate',
-      out,
-      '--text',
-      text,
-      '--engine',
-      engine,
-      '--report',
-      report,
+      ...['evaluate', out, '--text', text, '--engine', engine, '--report', reportOf('evaluated')],
     ]);
     expect(evaluated.code).toBe(0);
-    expect(json(report).bitsPerByte).toBeCloseTo(made.quality!.after.bitsPerByte, 9);
+    expect(json(reportOf('evaluated')).bitsPerByte).toBeCloseTo(made.quality!.after.bitsPerByte, 9);
   });
 }
 
