@@ -5,7 +5,10 @@ import type { Page } from '@playwright/test';
 import { readSafetensors } from './merged-folder';
 import { expect, openSample, seriousIssues, show, test } from './studio';
 
-async function open(page: Page, place: 'Difference' | 'LoRA' | 'Collapse' | 'Convert' | 'Experts') {
+async function open(
+  page: Page,
+  place: 'Difference' | 'LoRA' | 'Collapse' | 'Convert' | 'Experts' | 'Tokenizer',
+) {
   await openSample(page);
   await show(page, place);
 }
@@ -145,4 +148,22 @@ test('the sample becomes a mixture of experts: planned, written, and a wrong rec
   expect(config).toMatchObject({ model_type: 'mixtral', num_local_experts: 3, num_experts_per_tok: 2 });
   const { tensors } = readSafetensors(await downloaded(page, 'model.safetensors'));
   expect(tensors.get('model.layers.5.block_sparse_moe.gate.weight')?.shape).toEqual([3, 128]);
+});
+
+test('with the tokenizer of a model that has the same one every token is taken over', async ({ page }) => {
+  await open(page, 'Tokenizer');
+  const chosen = page.getByRole('combobox', { name: 'Model whose tokenizer it gets' });
+  await expect(page.getByRole('button', { name: 'Transplant', exact: true })).toHaveAttribute(
+    'aria-disabled',
+    'true',
+  );
+  await chosen.selectOption('samples/workshop');
+  await page.getByRole('button', { name: 'Plan', exact: true }).click();
+  const cost = (name: string) => page.locator('.costs > div', { hasText: name }).locator('strong').last();
+  await expect(cost('New tokens')).toHaveText('0');
+  await page.getByRole('button', { name: 'Transplant', exact: true }).click();
+  await expect(cost('Bits per byte')).toHaveText(/^(\d\.\d+) → \1$/);
+  const { tensors } = readSafetensors(await downloaded(page, 'model.safetensors'));
+  expect(tensors.size).toBe(56);
+  await noSeriousFaults(page);
 });

@@ -1,8 +1,7 @@
 /** Words as ids and tokens as a text, as Rust's `tokenizers` 0.23 has them; notes on the library as in tokenizer-parts.ts. */
 import { BPE, Unigram, WordPiece } from '@huggingface/tokenizers';
-import { BYTE_LETTERS, expression, field, type Step, unknown } from './tokenizer-parts';
-
-const BYTE_OF_LETTER = new Map(BYTE_LETTERS.map((letter, byte) => [letter, byte]));
+import { BYTE_OF_LETTER } from '../formats/byte-letters';
+import { expression, field, type Step, unknown } from './tokenizer-parts';
 
 /**
  * Ids of a word. Upstream: unknown tokens are made one across words, and added tokens count as words of the model.

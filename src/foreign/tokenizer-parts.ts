@@ -3,6 +3,7 @@
  * are those of `@huggingface/tokenizers` 0.2.0; each other part has a note where that library (“upstream”) does otherwise.
  */
 import { SplitPreTokenizer } from '@huggingface/tokenizers';
+import { BYTE_LETTERS } from '../formats/byte-letters';
 
 /** A part as the file has it. */
 export interface Step {
@@ -264,14 +265,6 @@ function joined(found: readonly Range[], joins: (range: Range, last: Range) => b
   }
   return made;
 }
-
-/** Bytes as the letters that stand for them: printable ones for themselves, others by number from 256 on. */
-export const BYTE_LETTERS = (() => {
-  let others = 256;
-  const isPrintable = (byte: number) =>
-    (byte > 0x20 && byte < 0x7f) || (byte > 0xa0 && byte !== 0xad && byte < 0x100);
-  return Array.from({ length: 256 }, (_, byte) => String.fromCharCode(isPrintable(byte) ? byte : others++));
-})();
 
 type Trie = Map<string, Trie> & { token?: FoundToken };
 

@@ -227,7 +227,6 @@ function withRows(
     sources: [{ tensor: origin }, { tensor: rows }],
     source,
     row,
-    averages: new Map(),
   };
   return { ...tensor, view: { ...tensor.view, origin: mappedTensor(origin, map) } };
 }

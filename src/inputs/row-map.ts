@@ -3,8 +3,8 @@
  * the plan; the rows themselves are read when a tile needs them.
  */
 
-import { DTYPE_BITS } from '../formats/dtype';
-import type { Derived, MakeValues, ReadTensor, RowMap, RowSource, TensorRef } from './tensor-view';
+import { DTYPE_BITS, type WeightDtype } from '../formats/dtype';
+import type { Derived, MakeValues, ReadTensor, RowMap, RowSource, RowSums, TensorRef } from './tensor-view';
 
 /** Longest piece of stored rows that is read at once. */
 export const PIECE_BYTES = 4 * 1024 * 1024;
@@ -13,20 +13,20 @@ export const PIECE_BYTES = 4 * 1024 * 1024;
 export const ZERO_ROW = -1;
 /** A row without a token, there to fill up the tensor: the mean of all rows with one. */
 export const MEAN_ROW = -2;
-/** The mean of what several models have, see {@link RowMap.averages}. */
-export const AVERAGE_ROW = -3;
+/** A sum of others, see {@link RowMap.sums}. */
+export const SUM_ROW = -3;
 
 /**
- * The tensor as if it were stored that way: `dtype` is the stored one where rows are only moved, else F32.
+ * The tensor as if it were stored that way.
  *
- * @param shape of the original
+ * @param rounded dtype that rows are rounded to; without, the stored one where rows are only moved, else F32
  */
-export function mappedTensor(origin: TensorRef, map: RowMap): TensorRef {
+export function mappedTensor(origin: TensorRef, map: RowMap, rounded?: WeightDtype): TensorRef {
   const moved =
     map.axis === 'rows' &&
     map.sources.every(({ tensor, lowRank }) => tensor.dtype === origin.dtype && !lowRank) &&
-    !map.source.some((source) => source === MEAN_ROW || source === AVERAGE_ROW);
-  const dtype = moved ? origin.dtype : 'F32';
+    !map.source.some((source) => source === MEAN_ROW || source === SUM_ROW);
+  const dtype = rounded ?? (moved ? origin.dtype : 'F32');
   const rows = map.source.length;
   const shape = map.axis === 'rows' ? [rows, ...origin.shape.slice(1)] : [...origin.shape.slice(0, -1), rows];
   const elements = shape.reduce((product, extent) => product * extent, 1);
@@ -100,16 +100,42 @@ function sameRows(a: RowMap, b: RowMap): boolean {
   if (a.axis !== b.axis || a.source.length !== b.source.length) return false;
   const same = (x: number, y: number) =>
     x < 0 || y < 0 ? x === y : sameSource(a.sources[x]!, b.sources[y]!);
-  return a.source.every((source, i) => {
+  const rows = a.source.every((source, i) => {
     const other = b.source[i]!;
     if (!same(source, other)) return false;
-    if (source !== AVERAGE_ROW) return source < 0 || a.row[i] === b.row[i];
-    const [one, two] = [a.averages.get(i)!, b.averages.get(i)!];
-    return (
-      one.length === two.length &&
-      one.every((part, j) => part.row === two[j]!.row && same(part.source, two[j]!.source))
-    );
+    return source < 0 || a.row[i] === b.row[i];
   });
+  const [one, two] = [a.sums, b.sums];
+  const alike = (['begin', 'row', 'weight', 'norm'] as const).every((part) =>
+    sameNumbers(one?.[part], two?.[part]),
+  );
+  return rows && alike && (one?.source.every((source, i) => same(source, two!.source[i]!)) ?? true);
+}
+
+type Numbers = Int32Array | Float64Array | undefined;
+
+function sameNumbers(a: Numbers, b: Numbers): boolean {
+  return a === b || (a?.length === b?.length && a!.every((value, i) => value === b![i]));
+}
+
+/** A stored row that is a part of a sum. */
+export interface RowPart {
+  source: number;
+  row: number;
+  weight: number;
+}
+
+/** Sums with these parts, by output row. */
+export function rowSums(rows: number, parts: ReadonlyMap<number, readonly RowPart[]>): RowSums {
+  const begin = new Int32Array(rows + 1);
+  for (let i = 0; i < rows; i++) begin[i + 1] = begin[i]! + (parts.get(i)?.length ?? 0);
+  const all = Array.from({ length: rows }, (_, i) => parts.get(i) ?? []).flat();
+  return {
+    begin,
+    source: Uint16Array.from(all, (part) => part.source),
+    row: Int32Array.from(all, (part) => part.row),
+    weight: Float64Array.from(all, (part) => part.weight),
+  };
 }
 
 function sameSource(a: RowSource, b: RowSource): boolean {

@@ -4,11 +4,11 @@
  * engines.
  */
 import { exact, exactFloats } from '../backend/exact';
-import { isWeightDtype, weightBytes } from '../formats/dtype';
-import { decodeToF32 } from '../formats/half';
-import { AVERAGE_ROW, MEAN_ROW, PIECE_BYTES } from './row-map';
+import { isWeightDtype, type WeightDtype, weightBytes } from '../formats/dtype';
+import { decodeToF32, encodeFromF32 } from '../formats/half';
+import { MEAN_ROW, PIECE_BYTES, type RowPart, SUM_ROW } from './row-map';
 import { loadFactorValues, type ReadTensor, weightDtype } from './stored-tensor';
-import type { Derived, LowRank, RowMap, RowSource, TensorRef } from './tensor-view';
+import type { Derived, LowRank, RowMap, RowSource, RowSums, TensorRef } from './tensor-view';
 
 /** Rows this far apart are read in one piece, with what lies between them. */
 const GAP_BYTES = 64 * 1024;
@@ -49,14 +49,13 @@ export function readingRows(stored: ReadTensor): ReadTensor {
   const rows = async (ref: TensorRef, map: RowMap, from: number, to: number) => {
     const out = new RowBuffer(ref, to - from);
     const wanted = map.sources.map((): Want[] => []);
-    const averaged = map.sources.map((): (Want & { share: number })[] => []);
+    const summed = map.sources.map((): (Want & { weight: number })[] => []);
     for (let i = from; i < to; i++) {
       const source = map.source[i]!;
       if (source >= 0) wanted[source]!.push({ row: map.row[i]!, to: i - from });
-      if (source !== AVERAGE_ROW) continue;
-      const parts = map.averages.get(i)!;
-      for (const part of parts) {
-        averaged[part.source]!.push({ row: part.row, to: i - from, share: 1 / parts.length });
+      if (source !== SUM_ROW) continue;
+      for (const { source: of, row, weight } of partsOf(map.sums!, i)) {
+        summed[of]!.push({ row, to: i - from, weight });
       }
     }
     const sums = new Map<number, Float64Array>();
@@ -66,14 +65,19 @@ export function readingRows(stored: ReadTensor): ReadTensor {
         if (!update && source.tensor.dtype === ref.dtype) out.copy(bytes, want.to);
         else out.write(rowValues(bytes, source, want.row, update), want.to);
       });
-      await eachRow(source, averaged[i]!, read, (bytes, want) => {
-        const values = rowValues(bytes, source, want.row, update);
-        const sum = sums.get(want.to) ?? new Float64Array(values.length);
-        for (let c = 0; c < values.length; c++) sum[c] = sum[c]! + values[c]! * want.share;
-        sums.set(want.to, sum);
+      let last: { row: number; values: Float32Array } = { row: -1, values: new Float32Array() };
+      await eachRow(source, summed[i]!, read, (bytes, { row, to: at, weight }) => {
+        if (last.row !== row) last = { row, values: rowValues(bytes, source, row, update) };
+        const { values } = last;
+        const sum = sums.get(at) ?? new Float64Array(values.length);
+        for (let c = 0; c < values.length; c++) sum[c] = sum[c]! + values[c]! * weight;
+        sums.set(at, sum);
       });
     }
-    for (const [to_, sum] of sums) out.write(exactFloats(sum), to_);
+    for (const [at, sum] of sums) {
+      bringTo(sum, map.sums!.norm?.[from + at] ?? 0);
+      out.write(exactFloats(sum), at);
+    }
     return out;
   };
 
@@ -124,9 +128,11 @@ function bytesOf({ from }: Derived): number {
 class RowBuffer {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly #rowBytes: number;
+  readonly #dtype: WeightDtype;
 
   constructor(ref: TensorRef, rows: number) {
     this.#rowBytes = ref.end / ref.rows!.source.length;
+    this.#dtype = ref.dtype as WeightDtype;
     this.bytes = new Uint8Array(rows * this.#rowBytes);
   }
 
@@ -135,9 +141,10 @@ class RowBuffer {
     this.bytes.set(row, to * this.#rowBytes);
   }
 
-  /** A row of a tensor in F32. */
+  /** A row in f32, rounded to the dtype of the tensor. */
   write(values: Float32Array, to: number): void {
-    this.copy(new Uint8Array(values.buffer, values.byteOffset, values.byteLength), to);
+    const at = to * this.#rowBytes;
+    encodeFromF32(values, this.#dtype, this.bytes.subarray(at, at + this.#rowBytes));
   }
 }
 
@@ -166,6 +173,23 @@ async function eachRow<W extends Want>(
       visit(piece.subarray(begin, begin + rowBytes), sorted[at]!);
     }
   }
+}
+
+/** The parts of an output row. */
+function partsOf({ begin, source, row, weight }: RowSums, output: number): RowPart[] {
+  const [from, to] = [begin[output]!, begin[output + 1]!];
+  return Array.from({ length: to - from }, (_, i) => ({
+    source: source[from + i]!,
+    row: row[from + i]!,
+    weight: weight[from + i]!,
+  }));
+}
+
+/** Scales a row to a norm; one of zeros stays. */
+function bringTo(row: Float64Array, norm: number): void {
+  const own = norm > 0 ? Math.sqrt(row.reduce((sum, value) => sum + value * value, 0)) : 0;
+  if (own === 0) return;
+  for (let c = 0; c < row.length; c++) row[c] = row[c]! * (norm / own);
 }
 
 interface Factors {

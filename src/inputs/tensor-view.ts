@@ -91,5 +91,17 @@ export interface RowMap {
   source: Int32Array;
   /** For each output row the row of its source. */
   row: Int32Array;
-  averages: ReadonlyMap<number, readonly { source: number; row: number }[]>;
+  /** Of the rows that are sums of others; absent where there are none. */
+  sums?: RowSums;
+}
+
+/** Weighted sums of stored rows: parts [begin[i], begin[i + 1]) are those of output row i. */
+export interface RowSums {
+  begin: Int32Array;
+  /** Index of each part's source, its row there, and its factor. */
+  source: Uint16Array;
+  row: Int32Array;
+  weight: Float64Array;
+  /** Norm that each output row is brought to; 0 leaves it as it is. */
+  norm?: Float64Array;
 }

@@ -7,4 +7,5 @@ export const TOOL_CALLS: { readonly [Id in ToolId]: readonly ToolCall[] } = {
   collapse: ['measureLayers', 'collapse'],
   convert: ['convert'],
   moe: ['planMoe', 'writeMoe'],
+  transplant: ['planTransplant', 'transplant'],
 };

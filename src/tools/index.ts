@@ -12,6 +12,7 @@ import { convertOptions } from './convert/options';
 import { compareOptions } from './difference/options';
 import { loraOptions } from './lora/options';
 import { moeOptions } from './moe/options';
+import { transplantOptions } from './transplant/options';
 
 export interface JobWords {
   title: string;
@@ -85,6 +86,15 @@ export const TOOLS = [
     jobs: {
       planMoe: { title: 'Planning experts', busy: 'A mixture of experts is being planned.' },
       writeMoe: { title: 'Writing experts', busy: 'A mixture of experts is being written.' },
+    },
+  }),
+  tool<typeof import('./transplant/job').jobs>()({
+    id: 'transplant',
+    text: 'Tokenizer',
+    options: transplantOptions,
+    jobs: {
+      planTransplant: { title: 'Planning', busy: 'Another tokenizer is being planned.' },
+      transplant: { title: 'Transplanting', busy: 'A model is getting another tokenizer.' },
     },
   }),
 ] as const;

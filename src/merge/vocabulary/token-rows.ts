@@ -11,7 +11,7 @@ import type { RecipeToken } from '../../formats/recipe';
 import { canonicalRef } from '../../formats/recipe';
 import type { Model, ModelTensor } from '../../inputs/model';
 import { nameSome, type Problems } from '../../inputs/problems';
-import { AVERAGE_ROW, MEAN_ROW, mappedTensor, ZERO_ROW } from '../../inputs/row-map';
+import { MEAN_ROW, mappedTensor, rowSums, SUM_ROW, ZERO_ROW } from '../../inputs/row-map';
 import type { LowRank, RowMap, RowSource, TensorRef } from '../../inputs/tensor-view';
 import { hasTokenRows } from '../../models/tensor-role';
 import type { OutputVocabulary } from './output-vocabulary';
@@ -224,7 +224,7 @@ function mapTensor(
   };
   const source = new Int32Array(output.rows).fill(MEAN_ROW);
   const row = new Int32Array(output.rows);
-  const averages = new Map<number, { source: number; row: number }[]>();
+  const parts = new Map<number, { source: number; row: number; weight: number }[]>();
   for (const id of output.ids.values()) {
     const fill = fills.get(id);
     const ownRow = own[id]!;
@@ -237,14 +237,20 @@ function mapTensor(
       source[id] = sourceOf(first.model);
       row[id] = first.row;
     } else {
-      source[id] = AVERAGE_ROW;
-      averages.set(
+      source[id] = SUM_ROW;
+      const weight = 1 / fill!.length;
+      parts.set(
         id,
-        (fill as Exclude<Fill, 'zero'>).map((part) => ({ source: sourceOf(part.model), row: part.row })),
+        (fill as Exclude<Fill, 'zero'>).map((part) => ({
+          source: sourceOf(part.model),
+          row: part.row,
+          weight,
+        })),
       );
     }
   }
-  const map: RowMap = { axis: 'rows', sources, source, row, averages };
+  const sums = parts.size > 0 ? { sums: rowSums(output.rows, parts) } : {};
+  const map: RowMap = { axis: 'rows', sources, source, row, ...sums };
   return {
     ...rest,
     shape: [output.rows, ...shape.slice(1)],
@@ -259,7 +265,7 @@ function mapTensor(
 function mapUpdate(update: LowRank, { source, row }: RowMap): LowRank {
   const own = source.map((s) => (s === 0 || s === MEAN_ROW ? s : ZERO_ROW));
   const mapped = (tensor: TensorRef, axis: RowMap['axis']) =>
-    mappedTensor(tensor, { axis, sources: [{ tensor }], source: own, row, averages: new Map() });
+    mappedTensor(tensor, { axis, sources: [{ tensor }], source: own, row });
   return update.layout === 'linear'
     ? { ...update, b: mapped(update.b, 'rows') }
     : { ...update, a: mapped(update.a, 'columns') };

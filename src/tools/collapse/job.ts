@@ -2,8 +2,6 @@
 
 import type { Backend } from '../../backend/backend';
 import { DEFAULT_PROTOCOL, type EvaluateInput, evaluateTexts } from '../../evaluate/perplexity';
-import { DEFAULT_SHARD_BYTES } from '../../formats/recipe';
-import { SHARD_INDEX } from '../../formats/shard-index';
 import { openBackend } from '../../host/backends';
 import type { OpenModels } from '../../host/models';
 import { type ProgressMeter, progressMeter } from '../../host/progress-meter';
@@ -11,19 +9,13 @@ import { withResources } from '../../host/resources';
 import type { Inputs } from '../../host/weight-inputs';
 import { warningsOf } from '../../inputs/problems';
 import { inputName } from '../../inputs/stored-tensor';
-import { methodById } from '../../merge/methods';
 import type { Plan } from '../../merge/plan/plan';
-import { planShards } from '../../merge/plan/shards';
-import { dataBytes, writeIndex, writeSmallFiles } from '../../merge/run/output-files';
-import { runPlan } from '../../merge/run/run';
 import { AMALGAM_VERSION } from '../../merge/version';
 import { type Architecture, partOf } from '../../models/architecture';
 import { overTexts } from '../../reports/evaluate';
 import { hubCommit } from '../../sources/model-folder';
-import type { Destination, WrittenShard } from '../../write/destination';
 import { commitOutput } from '../../write/output-commit';
-import { indexedFiles } from '../../write/shard-plan';
-import { ShardWriter } from '../../write/shard-writer';
+import { writePlan } from '../write-plan';
 import {
   cutCalibration,
   depthModelOf,
@@ -44,14 +36,7 @@ import type {
   MeasureLayersRequest,
 } from './report';
 import { findStack, leastLayers, measureModel } from './search';
-import {
-  type CollapsePlan,
-  collapsePlan,
-  type DepthModel,
-  removedLayers,
-  type Stack,
-  wholeStack,
-} from './stack';
+import { collapsePlan, type DepthModel, removedLayers, type Stack, wholeStack } from './stack';
 import { collapseCard, collapseNotes } from './words';
 
 /**
@@ -173,22 +158,16 @@ async function runCollapse(
       })),
     };
     const card = collapseCard(report, hubModel(model, models));
-    const { shards, files } = await writeModel(collapsed, report, card, request, {
-      engine,
-      inputs,
-      destination,
-      models,
-      meter,
-      signal,
-    });
+    const made = { amalgam_collapse: JSON.stringify({ model: request.model, settings, stack }) };
+    const tools = { engine, inputs, destination, models, meter, signal };
+    const written = await writePlan(collapsed.plan, card, made, report.inputs, request, tools);
     await commitOutput(destination, Object.fromEntries(hashes));
     meter.flush();
     return {
       ...report,
       seconds: (performance.now() - begin) / 1000,
       stages: meter.stages(),
-      shards: shards.map(({ file, bytes, hash }) => ({ file, bytes, hash })),
-      files,
+      ...written,
     };
   });
 }
@@ -230,61 +209,6 @@ async function measureCost(
     before: await measure(wholeStack(model.architecture.blocks.length), 'original'),
     after: await measure(stack, 'collapsed'),
   };
-}
-
-interface WriteTools {
-  engine: Backend;
-  inputs: Inputs;
-  destination: Destination;
-  models: OpenModels;
-  meter: ProgressMeter<CollapseProgress>;
-  signal: AbortSignal;
-}
-
-/** Small files and card, then shards; the index last. */
-async function writeModel(
-  { plan }: CollapsePlan,
-  report: Pick<CollapseReport, 'model' | 'settings' | 'stack' | 'inputs'>,
-  card: string,
-  { shardBytes = DEFAULT_SHARD_BYTES, tileElements }: CollapseRequest,
-  { engine, inputs, destination, models, meter, signal }: WriteTools,
-): Promise<{ shards: WrittenShard[]; files: string[] }> {
-  const { model, settings, stack } = report;
-  const hashes = Object.fromEntries(report.inputs.map(({ id, file, hash }) => [inputName(id, file), hash]));
-  const metadata = {
-    format: 'pt',
-    amalgam_collapse: JSON.stringify({ model, settings, stack }),
-    amalgam_version: AMALGAM_VERSION,
-    amalgam_inputs: JSON.stringify(hashes),
-  };
-  const shardPlans = planShards(plan.tensors, metadata, shardBytes);
-  const extras = [...plan.extras, { path: 'README.md', content: { text: card } }];
-  await writeSmallFiles(extras, models, destination, signal);
-  meter.begin('writing', dataBytes(shardPlans), plan.tensors.length);
-  const { shards } = await runPlan<WrittenShard>({
-    plan,
-    shards: shardPlans,
-    engine,
-    methods: methodById,
-    read: inputs.read,
-    signal,
-    ...(tileElements === undefined ? {} : { tileElements }),
-    openShard: async (shard) => {
-      const writer = await ShardWriter.open(destination, shard);
-      return {
-        write: (bytes, at) => meter.timed('write', () => writer.write(bytes, at)),
-        finishTensors: (reports, [part]) => writer.take(part!, reports.length),
-        finish: () => writer.finish(),
-        abort: () => writer.abort(),
-      };
-    },
-    onWait: (seconds) => meter.spend('read', seconds),
-    onTensor: () => meter.finishTensor(),
-    onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
-  });
-  await writeIndex(destination, shardPlans);
-  const files = extras.map(({ path }) => path);
-  return { shards, files: indexedFiles(shardPlans).length > 0 ? [...files, SHARD_INDEX] : files };
 }
 
 function expertsOf({ blocks }: Architecture): number {

@@ -19,6 +19,7 @@ import { claimTensors, tensorsIn } from '../../models/claim';
 import { type DepthConfig, depthConfig, linearNames, withExperts } from '../../models/depth';
 import { inTensorOrder, isBuffer, splitLayer, tensorRole } from '../../models/tensor-role';
 import type { ModelFile } from '../../sources/model-folder';
+import { withoutRecipe } from '../write-plan';
 import type { CollapseVariant } from './options';
 import type { CollapsedExpert, CollapsedLayer, LayerTerm } from './report';
 
@@ -155,10 +156,9 @@ export function collapsePlan(model: DepthModel, stack: Stack): CollapsePlan {
     ...stackTensors(model, stack),
   ]);
   const inputs = planInputs(tensors, model.fileOf);
-  const extras = whole.extras
-    // they speak of a merge, and of the deeper model
-    .filter(({ path }) => path !== 'mergekit_config.yml' && path !== 'README.md')
-    .map((extra) => (extra.path === 'config.json' ? { ...extra, content: { text: config.text } } : extra));
+  const extras = withoutRecipe(whole.extras).map((extra) =>
+    extra.path === 'config.json' ? { ...extra, content: { text: config.text } } : extra,
+  );
   return {
     config,
     plan: {

@@ -130,13 +130,19 @@ export interface ToolJob<K extends ToolCall> extends WritingRun<ReportOf<K>> {
 
 export interface ToolsSlice {
   /** Models as the user chose them; null: by the recipe. */
-  models: { model: string | null; lora: string | null; base: string | null; finetuned: string | null };
+  models: {
+    model: string | null;
+    lora: string | null;
+    donor: string | null;
+    base: string | null;
+    finetuned: string | null;
+  };
   values: ToolValues;
   jobs: { readonly [K in ToolCall]?: ToolJob<K> };
 }
 
 export const initialTools: ToolsSlice = {
-  models: { model: null, lora: null, base: null, finetuned: null },
+  models: { model: null, lora: null, donor: null, base: null, finetuned: null },
   values: initialValues,
   jobs: {},
 };
