@@ -1,5 +1,6 @@
 /** The README.md of an output: front matter the Hub reads, and a page that shows foreign names as text only. */
 import { DEFAULT_HUB_URL, hubFile, isRepoId, isRevision } from './hub-id';
+import type { FamilyLine } from './model-family';
 import { displayName } from './names';
 import { parseModelRef, type RepoRef } from './recipe';
 import { yamlText } from './yaml-text';
@@ -16,6 +17,8 @@ export interface ModelCardFields {
   method: { title: string; reference: { label: string; url: string } };
   /** License of every input, where all have the same. */
   license?: string;
+  /** Lines of the tree that the models come from, and what their licenses forbid or ask for. */
+  licenses?: { family: readonly FamilyLine[]; findings: readonly string[] };
   /** Of the models that were merged. */
   of: 'LoRA adapters' | 'language models' | 'image models';
   /** An adapter for PEFT, or else a model. */
@@ -51,13 +54,29 @@ A merge of ${fields.of}, made with Amalgam ${markdownText(fields.version)} by ${
 ## Models
 
 ${base === undefined ? '' : `* ${reference(base, fields.hubIds)} (base)\n`}${others.map((model) => `* ${reference(model, fields.hubIds)}\n`).join('')}
-## Recipe
+${licenseSection(fields.licenses)}## Recipe
 
 The same recipe and the same input files give the same output files, byte for byte.
 
 ${fence}yaml
 ${fields.recipe.trimEnd()}
 ${fence}
+`;
+}
+
+function licenseSection(licenses: ModelCardFields['licenses']): string {
+  if (!licenses) return '';
+  const tree = licenses.family.map(
+    ({ depth, id, said }) =>
+      `${'  '.repeat(depth)}* ${nameCode(id)}${said === '' ? '' : `: ${markdownText(said)}`}`,
+  );
+  const findings = licenses.findings.map((line) => `\n${markdownText(line)}\n`);
+  return `## Licenses
+
+As the pages of the models say; no license text was read.
+
+${tree.join('\n')}
+${findings.join('')}
 `;
 }
 

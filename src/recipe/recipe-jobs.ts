@@ -1,6 +1,7 @@
 /** Planning and merging a recipe, of one document or of several. */
 
 import { copyOf, formatModelRef, type Recipe } from '../formats/recipe';
+import { recipeRepositories } from '../formats/recipe-models';
 import type { OpenModels } from '../host/models';
 import { cachedBytes } from '../host/storage';
 import { collectProblems } from '../inputs/problems';
@@ -85,9 +86,19 @@ export async function recipePlanReport(
   models: OpenModels,
   merges = false,
 ): Promise<PlanReport> {
-  if (!recipe.stages) return planReport(await (merges ? planToMerge : planRecipe)(recipe, models));
+  const family = await familyOfModels(recipe, models);
+  if (!recipe.stages)
+    return { ...planReport(await (merges ? planToMerge : planRecipe)(recipe, models)), ...family };
   const { planStages, stagedReport } = await import('./stages-plan');
-  return stagedReport(await planStages(recipe, models, methodById, await cachedBytes()));
+  return { ...stagedReport(await planStages(recipe, models, methodById, await cachedBytes())), ...family };
+}
+
+/** Members of the families of a recipe's models that are open. */
+async function familyOfModels(recipe: Recipe, models: OpenModels): Promise<Pick<PlanReport, 'family'>> {
+  const opened = await Promise.allSettled(recipeRepositories(recipe).map((path) => models.open(path)));
+  const folders = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value.folder] : []));
+  if (!folders.some((folder) => folder.family)) return {};
+  return { family: (await import('../formats/model-family')).familyOf(folders) };
 }
 
 /** Writes a plan whose change is cut to a LoRA. */

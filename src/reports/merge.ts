@@ -1,6 +1,7 @@
 /** Merging and verifying: requests and reports. The merge report is one schema for command, studio and tests. */
 
 import type { CardResult } from '../formats/card-results';
+import type { FamilyMember, LicenseFinding } from '../formats/model-family';
 import type { OutputPart } from '../formats/output-part';
 import type { Recipe } from '../formats/recipe';
 import type { UseSnippet } from '../formats/use-snippets';
@@ -124,8 +125,16 @@ export interface VerifyReport {
   /** Null for an output that has no list of hashes. */
   files: WrittenFiles | null;
   shards: ShardComparison[];
+  /** Tree hashes of the shards that the recipe gives, and hashes of the files it was read from, by their names. */
+  outputs: Record<string, string>;
+  inputs: Record<string, string>;
   /** Inputs whose hash is not the one that the output names. */
   changedInputs: string[];
+  /** Inputs that the output names, and that were not read: the recipe leads to no such file here. */
+  uncheckedInputs: string[];
+  /** The model's family on the Hub, and what its licenses forbid of the license that the model has. */
+  family: FamilyMember[];
+  licenses: LicenseFinding[];
   engine: BackendKind;
   seconds: number;
 }

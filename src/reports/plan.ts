@@ -1,4 +1,5 @@
 /** The plan as the window sees it. */
+import type { FamilyMember } from '../formats/model-family';
 
 export interface PlanReport {
   problems: PlanProblem[];
@@ -17,6 +18,8 @@ export interface PlanReport {
   layers: number;
   /** Of a recipe with stages: their plans, in order. `problems` and the numbers of bytes above include them. */
   stages?: { name: string; report: PlanReport }[];
+  /** Models on the Hub that are merged, and those that they come from; absent where none is from there. */
+  family?: readonly FamilyMember[];
   /** Absent where the recipe cannot be planned that far. */
   vocabulary?: VocabularyInfo;
 }

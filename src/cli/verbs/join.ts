@@ -13,7 +13,7 @@ import { diskFolder, listFolder } from '../folder-listing';
 import { openOutput } from '../output-folder';
 import { type FoundPart, findParts, requireSameRun } from '../output-parts';
 import { cleanPartials, lookAtTarget } from '../partial-output';
-import { writtenText } from '../print';
+import { writtenText } from '../verify-text';
 
 export const joinVerb = defineVerb({
   name: 'join',
