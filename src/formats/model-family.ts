@@ -234,7 +234,7 @@ function contradiction(claim: FamilyMember, ancestor: FamilyMember): string | un
   const lost = theirs.bars.find((bar) => !own.bars.includes(bar));
   if (lost !== undefined) return `it allows ${lost}`;
   if (theirs.under && !theirs.under.test(claim.license!))
-    return 'what is made from it stays under that license';
+    return 'its license stays with derivatives';
   return undefined;
 }
 
