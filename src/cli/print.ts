@@ -18,7 +18,7 @@ import type { TensorProgress } from '../reports/job';
 import { cutWords } from '../reports/lora';
 import type { MergeReport } from '../reports/merge';
 import { margin, meanLoss, pairedDifference } from '../reports/paired-error';
-import type { PlanProblem, PlanReport } from '../reports/plan';
+import type { PlanProblem, PlanReport, StreamReport } from '../reports/plan';
 import { isQuiet } from './arguments';
 
 /** A plan as text: what it costs, every output tensor, and at the end, where they are seen, the problems. */
@@ -37,6 +37,7 @@ export function planText(plan: PlanReport, method: string): string {
     ['tensors', `${formatCount(plan.tensors.length)}, ${formatCount(copied)} of them copied untouched`],
     ['parameters', formatCount(elements)],
     ['download', formatBytes(plan.bytesToDownload)],
+    ...(plan.stream && plan.stream.bytes > 0 ? [['', streamWords(plan.stream)]] : []),
     ['read', formatBytes(plan.bytesToRead)],
     ['write', `${formatBytes(plan.bytesToWrite)} in ${formatWeightFiles(plan.outputFiles)}`],
     ['peak memory', formatBytes(plan.peakBytes)],
@@ -58,6 +59,13 @@ export function planText(plan: PlanReport, method: string): string {
     ...problemLines(plan.problems),
     ...elsewhereLines(plan),
   ].join('\n');
+}
+
+/** What `--stream` does to a plan, in words. */
+function streamWords({ bytes, memory, again }: StreamReport): string {
+  const twice = again.map(({ why, bytes: more }) => `${more === null ? '' : `${formatBytes(more)}: `}${why}`);
+  const more = twice.length > 0 ? `; read again: ${twice.join('; ')}` : '';
+  return `with --stream ${formatBytes(bytes)} of it pass by and are not kept, for ${formatBytes(memory)} of memory${more}`;
 }
 
 /** The tree of models that those of the plan come from; empty where none has parents. */
@@ -196,10 +204,17 @@ export function mergeText(report: MergeReport, folder: string, part?: { index: n
     : formatCounted(report.tensors.length, 'tensor');
   return [
     `Merged ${what}, ${formatBytes(bytes)}, in ${formatSeconds(report.seconds)} on ${engine}: ${folder}`,
+    ...(report.passed ? [passedWords(report.passed)] : []),
     ...(lora ? [...cutWords(lora), ...lora.notes.map((note) => displayName(note, 2000))] : []),
     ...(part ? [`Part ${part.index} of ${part.of}: join them when all are there.`] : []),
     ...(report.use?.length && !part ? ['Its README.md says how to use it.'] : []),
   ].join('\n');
+}
+
+function passedWords({ bytes, again, checked, files }: NonNullable<MergeReport['passed']>): string {
+  const twice = again > 0 ? `, ${formatBytes(again)} of it again` : '';
+  const rest = checked < files ? '; of the others not all came, or in another order' : '';
+  return `${formatBytes(bytes)} passed by${twice}, and nothing was kept: ${formatCount(checked)} of ${formatCounted(files, 'file')} came whole, with the sha256 that the Hub has${rest}.`;
 }
 
 /** Seconds, λ and what was found so far of a row that has just been measured. */

@@ -233,8 +233,7 @@ function contradiction(claim: FamilyMember, ancestor: FamilyMember): string | un
   if (!own || !theirs || claim.license === ancestor.license) return undefined;
   const lost = theirs.bars.find((bar) => !own.bars.includes(bar));
   if (lost !== undefined) return `it allows ${lost}`;
-  if (theirs.under && !theirs.under.test(claim.license!))
-    return 'its license stays with derivatives';
+  if (theirs.under && !theirs.under.test(claim.license!)) return 'its license stays with derivatives';
   return undefined;
 }
 

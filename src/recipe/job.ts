@@ -170,7 +170,8 @@ export async function runMerge(
     const { kind, adapter } = engine;
     await record.begin(plan, engine);
     if (!record.found) await destination.requireRoom?.(own.bytesToWrite);
-    if (own.bytesToDownload > 0) meter.begin('downloading', own.bytesToDownload, 0);
+    const toDownload = models.passing ? 0 : own.bytesToDownload;
+    if (toDownload > 0) meter.begin('downloading', toDownload, 0);
     const hashing = {
       begin: (bytes: number) => meter.begin('hashing', bytes, 0),
       advance: (bytes: number, name: string) => meter.advance(bytes, name),
@@ -276,6 +277,7 @@ export async function runMerge(
       onWait: (seconds) => meter.spend('read', seconds),
       onTensor: (report) => meter.finishTensor(report),
     });
+    await inputs.passing?.requireSound();
     phases.rest('finishing');
     if (beside) shards.push(await (await record.openBeside()).finish());
     if (!plan.places) await writeIndex(destination, shardPlans);
@@ -304,12 +306,16 @@ export async function runMerge(
       }),
       shards: shards.map(({ file, bytes, hash }) => ({ file, bytes, hash })),
       tensors,
+      ...(inputs.passing && { passed: inputs.passing.passed() }),
       use,
       ...(calibrated ? { ahead: calibrated.report } : {}),
     };
   } catch (error) {
     const keep = destination?.remains?.keep;
-    await (keep && !FUTILE.has(errorReport(error).code) ? keep() : destination?.discard());
+    const { code } = errorReport(error);
+    // what was written of inputs that came altered is of no use either
+    const isFutile = FUTILE.has(code) || (models.passing && code === 'IntegrityError');
+    await (keep && !isFutile ? keep() : destination?.discard());
     throw error;
   } finally {
     inputs?.close();
@@ -332,7 +338,9 @@ export function mergePhases(plan: Plan, models: OpenModels, resume = false): Pla
   const first = hashing(({ sha256, claimedSha256 }) => sha256 === undefined && (all || !!claimedSha256));
   const whole = measuredTensors(plan, methodById).length > 0;
   return [
-    ...(plan.bytesToDownload > 0 ? [{ phase: 'downloading' as const, work: plan.bytesToDownload }] : []),
+    ...(plan.bytesToDownload > 0 && !models.passing
+      ? [{ phase: 'downloading' as const, work: plan.bytesToDownload }]
+      : []),
     ...first,
     ...calibrating,
     ...(resume ? [{ phase: 'checking' as const, work: 0 }] : []),

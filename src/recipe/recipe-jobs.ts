@@ -87,10 +87,20 @@ export async function recipePlanReport(
   merges = false,
 ): Promise<PlanReport> {
   const family = await familyOfModels(recipe, models);
-  if (!recipe.stages)
-    return { ...planReport(await (merges ? planToMerge : planRecipe)(recipe, models)), ...family };
+  if (!recipe.stages) {
+    const plan = await (merges ? planToMerge : planRecipe)(recipe, models);
+    return { ...planReport(plan), ...family, ...(await streamOf([plan], models)) };
+  }
   const { planStages, stagedReport } = await import('./stages-plan');
-  return { ...stagedReport(await planStages(recipe, models, methodById, await cachedBytes())), ...family };
+  const staged = await planStages(recipe, models, methodById, await cachedBytes());
+  const plans = [...staged.stages.map(({ plan }) => plan), ...(staged.result ? [staged.result] : [])];
+  return { ...stagedReport(staged), ...family, ...(await streamOf(plans, models)) };
+}
+
+/** What passing inputs by would take, where there is something to download. */
+async function streamOf(plans: readonly Plan[], models: OpenModels): Promise<Pick<PlanReport, 'stream'>> {
+  if (plans.every(({ bytesToDownload }) => bytesToDownload === 0)) return {};
+  return { stream: await (await import('./stream-plan')).planStream(plans, models) };
 }
 
 /** Members of the families of a recipe's models that are open. */
@@ -118,12 +128,13 @@ export type CutToLora = (
  */
 export async function mergeRecipe(
   request: MergeRequest,
-  models: OpenModels,
+  given: OpenModels,
   signal: AbortSignal,
   onProgress: (progress: Progress) => void,
   watch?: ShardWatch,
   loadCut?: () => Promise<{ cutToLora: CutToLora }>,
 ): Promise<MergeReport> {
+  const models: OpenModels = request.stream ? { ...given, passing: true } : given;
   if (request.part) (await import('./output-part')).requireParts(request.recipe);
   if (request.recipe.stages) {
     const { runStages } = await import('./stages-job');

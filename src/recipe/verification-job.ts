@@ -34,7 +34,7 @@ export async function runVerify(
   onProgress: (progress: Progress) => void,
 ): Promise<VerifyReport> {
   const begun = performance.now();
-  const { recipe, engine, merged, isForeign = false } = request;
+  const { recipe, engine, merged, isForeign = false, stream = false } = request;
   const { folder } = await models.open(merged);
   // on the Hub nothing but the weights is read, and these once
   const isHere = hubCommit(folder.origin) === undefined;
@@ -49,7 +49,7 @@ export async function runVerify(
   const files = await checkWritten(folder.files, signal, onFile, isHashed);
   const shards: ShardComparison[] = [];
   const watch = await compareStored(folder, isForeign, (comparison) => shards.push(comparison));
-  const again = await merge({ recipe, engine, destination: { kind: 'nowhere' } }, watch);
+  const again = await merge({ recipe, engine, stream, destination: { kind: 'nowhere' } }, watch);
   const changedInputs: string[] = [];
   for (const { id, file, hash } of again.inputs) {
     const name = inputName(id, file);

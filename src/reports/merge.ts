@@ -19,6 +19,8 @@ export interface MergeRequest {
   tileElements?: number;
   /** The best merge of the recipe's base and contributors is found, and merged in its place. */
   recommended?: Omit<FindBestRequest, 'recipe' | 'engine'>;
+  /** Weights on the Hub that are not in the cache pass by: they are stored nowhere. */
+  stream?: boolean;
   /** Continues an interrupted merge of this recipe at the destination; begins where there is none. */
   resume?: boolean;
   /** Writes this part of the output alone. */
@@ -68,6 +70,8 @@ export interface MergeReport {
   inputs: { id: string; file: string; hash: string }[];
   shards: { file: string; bytes: number; hash: string }[];
   tensors: TensorReport[];
+  /** Of inputs that passed by: bytes that came, of them those that came again, and files seen whole with the Hub's sha256. */
+  passed?: { bytes: number; again: number; checked: number; files: number };
   /** Report of calibration. Where λ was searched for, `recipe` has the value chosen. */
   ahead?: CalibrationReport;
   /** Of a merge whose change was cut to a LoRA; `tensors` is empty then. */
@@ -89,6 +93,8 @@ export interface VerifyRequest {
   inputs: Record<string, string>;
   /** Another program wrote it: its files have other headers, and may be cut elsewhere. */
   isForeign?: boolean;
+  /** As of a merge. */
+  stream?: boolean;
   engine: BackendChoice;
 }
 

@@ -27,6 +27,7 @@ export const verifyVerb = defineVerb({
     hashes: { kind: 'boolean', help: 'Hashes the files alone; no model is needed.', default: false },
     json: { kind: 'boolean', help: 'The result as JSON, with the tree hashes.', default: false },
     card: { kind: 'text', argument: 'README.md', help: 'A model card that takes the result.' },
+    stream: { kind: 'boolean', help: 'Keeps no inputs, as merge --stream.', default: false },
     ...engineOptions,
   },
 
@@ -70,7 +71,14 @@ export const verifyVerb = defineVerb({
     );
     if (isHere) await job.worker.listModel(folder);
     const { ref } = await (isHere ? job.calls.openDisk(folder, folder) : job.calls.openHub(merged));
-    const request = { merged: ref, recipe: job.recipe, inputs, isForeign, engine: options.engine };
+    const request = {
+      merged: ref,
+      recipe: job.recipe,
+      inputs,
+      isForeign,
+      engine: options.engine,
+      stream: options.stream,
+    };
     const report = await withProgress((print) => job.calls.verify(request, print));
     const name = isHere ? basename(folder) : displayName(ref);
     const result = verifiedMerge(report, { model: name, recipe: formatRecipe(job.recipe), version });

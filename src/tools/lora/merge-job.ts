@@ -53,7 +53,7 @@ export const cutToLora: CutToLora = async (plan, request, models, signal, onProg
       begin: (bytes: number) => meter.begin('hashing', bytes),
       advance: (bytes: number, name: string) => meter.advance(bytes, name),
     };
-    if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload);
+    if (plan.bytesToDownload > 0 && !models.passing) meter.begin('downloading', plan.bytesToDownload);
     const opened = keep(
       await openHashedInputs({ inputs }, models, signal, hashing.advance, hashing, calibrated?.hashes),
     );
