@@ -7,9 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { JOURNAL } from '../../src/cli/partial-output';
-import { type FakeHub, startFakeHub } from '../fake-hub';
+import { type FakeHub, sampleModels, startFakeHub } from '../fake-hub';
 import { killModels } from '../faults/kill-models';
-import { amalgam, expect, test } from './studio';
+import { HUB_CDN_PORT, HUB_PORT } from './addresses';
+import { amalgam, expect, merge, mergeAgain, openSample, pointAtFakeHub, test } from './studio';
 
 const root = join(import.meta.dirname, '../..');
 const models = killModels();
@@ -117,4 +118,42 @@ test('a streamed merge has the bytes of one with its inputs kept, and keeps none
   // where it was cut off
   expect(second.stderr).toMatch(/merging · [1-9]\d*\/50\stensors/);
   expect(bytesIn(join(work, 'none'))).toBeLessThan(10_000);
+});
+
+test('in the studio: inputs that are not kept are fetched for every merge, and give the same bytes', async ({
+  page,
+}) => {
+  await hub.close();
+  const config = `merge_method: linear\nmodels:\n- {model: amalgam/base, parameters: {weight: 1}}\n- {model: amalgam/workshop, parameters: {weight: 1}}\n`;
+  hub = await startFakeHub({
+    models: [
+      ...sampleModels(join(root, 'public/samples')),
+      { id: 'amalgam/merge', files: { 'mergekit_config.yml': config } },
+    ],
+    ...{ port: HUB_PORT, cdnPort: HUB_CDN_PORT },
+  });
+  await openSample(page);
+  await page.getByRole('button', { name: 'Search the Hub' }).click();
+  await pointAtFakeHub(page);
+  await page.getByRole('button', { name: 'Done' }).click();
+  await page.goto('/#hub=amalgam/merge');
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await page.getByRole('tab', { name: 'Files' }).click();
+  const box = page.getByRole('checkbox', { name: 'Do not keep the inputs' });
+  await box.check();
+  await expect(page.getByText(/kB to download · 4\.97\sMB pass by, not kept/)).toBeVisible();
+  await expect(page.getByText(/4\.97\sMB then pass by instead of being stored, for 537\sMB/)).toBeVisible();
+  const saved = async () => {
+    const file = page.waitForEvent('download', (one) => one.suggestedFilename() === 'model.safetensors');
+    await page.getByRole('button', { name: 'Download model.safetensors' }).click();
+    return readFileSync(await (await file).path());
+  };
+  sent();
+  await merge(page);
+  expect(sent()).toBeGreaterThan(4.9e6);
+  const streamed = await saved();
+  await box.uncheck();
+  await mergeAgain(page);
+  expect(sent()).toBeGreaterThan(4.9e6);
+  expect((await saved()).equals(streamed)).toBe(true);
 });

@@ -168,7 +168,7 @@ export async function runMerge(
     const elements = own.tensors.reduce((sum, tensor) => sum + tensor.elements, 0);
     engine = await openBackend(request.engine === 'auto' && begun ? begun : request.engine);
     const { kind, adapter } = engine;
-    await record.begin(plan, engine);
+    await record.begin(plan, engine, request.stream);
     if (!record.found) await destination.requireRoom?.(own.bytesToWrite);
     const toDownload = models.passing ? 0 : own.bytesToDownload;
     if (toDownload > 0) meter.begin('downloading', toDownload, 0);

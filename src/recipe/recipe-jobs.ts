@@ -86,29 +86,18 @@ export async function recipePlanReport(
   models: OpenModels,
   merges = false,
 ): Promise<PlanReport> {
-  const family = await familyOfModels(recipe, models);
+  const more = async (plans: readonly Plan[]) =>
+    recipeRepositories(recipe).every((name) => name.startsWith('samples/'))
+      ? {}
+      : (await import('./hub-plan')).hubReport(recipe, plans, models);
   if (!recipe.stages) {
     const plan = await (merges ? planToMerge : planRecipe)(recipe, models);
-    return { ...planReport(plan), ...family, ...(await streamOf([plan], models)) };
+    return { ...planReport(plan), ...(await more([plan])) };
   }
   const { planStages, stagedReport } = await import('./stages-plan');
   const staged = await planStages(recipe, models, methodById, await cachedBytes());
   const plans = [...staged.stages.map(({ plan }) => plan), ...(staged.result ? [staged.result] : [])];
-  return { ...stagedReport(staged), ...family, ...(await streamOf(plans, models)) };
-}
-
-/** What passing inputs by would take, where there is something to download. */
-async function streamOf(plans: readonly Plan[], models: OpenModels): Promise<Pick<PlanReport, 'stream'>> {
-  if (plans.every(({ bytesToDownload }) => bytesToDownload === 0)) return {};
-  return { stream: await (await import('./stream-plan')).planStream(plans, models) };
-}
-
-/** Members of the families of a recipe's models that are open. */
-async function familyOfModels(recipe: Recipe, models: OpenModels): Promise<Pick<PlanReport, 'family'>> {
-  const opened = await Promise.allSettled(recipeRepositories(recipe).map((path) => models.open(path)));
-  const folders = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value.folder] : []));
-  if (!folders.some((folder) => folder.family)) return {};
-  return { family: (await import('../formats/model-family')).familyOf(folders) };
+  return { ...stagedReport(staged), ...(await more(plans)) };
 }
 
 /** Writes a plan whose change is cut to a LoRA. */

@@ -36,6 +36,8 @@ export interface InterruptedRun {
   /** Backend it was begun on and continues with: others may differ in the last bit. */
   engine: BackendKind;
   adapter: string;
+  /** Its inputs pass by. */
+  stream?: true;
   /** ISO 8601. */
   startedAt: string;
   /** All 0 where it was cut off while downloading. */

@@ -1,4 +1,7 @@
-/** What it takes to have inputs pass by instead of downloading them. */
+/** What a plan says of models on the Hub: their families, and what it takes to have them pass by instead of downloading them. */
+import { familyOf } from '../formats/model-family';
+import type { Recipe } from '../formats/recipe';
+import { recipeRepositories } from '../formats/recipe-models';
 import type { OpenModels } from '../host/models';
 import { absentBytes } from '../host/weight-inputs';
 import { methodById } from '../merge/methods';
@@ -7,11 +10,25 @@ import type { Plan } from '../merge/plan/plan';
 import { storedInputs } from '../merge/plan/plan-bytes';
 import { bytesToMeasure } from '../merge/run/whole-model';
 import { readsAgain } from '../merge/tensor/computation';
-import type { StreamReport } from '../reports/plan';
+import type { PlanReport, StreamReport } from '../reports/plan';
 import { HELD_BYTES } from '../store/passing-source';
 
 /** @param plans of the stages and of the result, in order */
-export async function planStream(plans: readonly Plan[], models: OpenModels): Promise<StreamReport> {
+export async function hubReport(
+  recipe: Recipe,
+  plans: readonly Plan[],
+  models: OpenModels,
+): Promise<Pick<PlanReport, 'family' | 'stream'>> {
+  const opened = await Promise.allSettled(recipeRepositories(recipe).map((path) => models.open(path)));
+  const folders = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value.folder] : []));
+  const downloads = plans.some(({ bytesToDownload }) => bytesToDownload > 0);
+  return {
+    ...(folders.some(({ family }) => family) && { family: familyOf(folders) }),
+    ...(downloads && { stream: await planStream(plans, models) }),
+  };
+}
+
+async function planStream(plans: readonly Plan[], models: OpenModels): Promise<StreamReport> {
   const bytes = await absentBytes(distinct(plans), models);
   const merges = plans.map((plan) => (plan.calibration ?? plan.cut)?.plan ?? plan);
   const sum = (of: (plan: Plan) => number) => merges.reduce((total, plan) => total + of(plan), 0);
