@@ -9,7 +9,7 @@ import { displayName } from '../formats/names';
 import { copyOf, type Recipe } from '../formats/recipe';
 import { formatRecipe } from '../formats/recipe-format';
 import { recipeModels, recipeRepositories, renameRepositories } from '../formats/recipe-models';
-import { parseRecipe } from '../formats/recipe-yaml';
+import { type ParsedRecipe, parseRecipe } from '../formats/recipe-yaml';
 import { defaultCache } from '../host/node/platform';
 import type { BackendChoice } from '../reports/backend';
 import type { RunTarget } from '../reports/evaluate';
@@ -64,10 +64,13 @@ export async function readRecipe(file: string): Promise<Recipe> {
   if (!isUtf8(bytes)) {
     throw new AmalgamError('RecipeInvalid', `${file} is not UTF-8 text.`, 'Save it as UTF-8.');
   }
-  const text = bytes.toString();
-  const { recipe, problems } = parseRecipe(text);
+  return requireRecipe(file, parseRecipe(bytes.toString()));
+}
+
+/** @throws RecipeInvalid with the line and column of every mistake */
+export function requireRecipe(name: string, { recipe, problems }: ParsedRecipe): Recipe {
   if (recipe && problems.length === 0) return recipe;
-  const lines = problems.map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`);
+  const lines = problems.map(({ line, column, message }) => `${name}:${line}:${column}: ${message}`);
   const hints = [...new Set(problems.map(({ hint }) => hint))];
   throw new AmalgamError('RecipeInvalid', lines.join('\n'), hints.join('\n'));
 }

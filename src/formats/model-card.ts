@@ -80,17 +80,40 @@ ${findings.join('')}
 `;
 }
 
+/** Words of the link to the studio, which a card has once. */
+const OPEN = 'Open this recipe in Amalgam';
+const OPENS = /^\[Open this recipe in Amalgam\]\([^)\n]*\)\n\n/m;
+
 /**
- * A card with a link under its title that opens the recipe in the studio; the card as it is where the address is no https, or a
- * link to it is there.
+ * A card with a link under its title that opens the recipe in the studio, in place of one to the recipe itself; the card as it is
+ * where the address is no https.
  * @param studio address of the studio
  * @param repo of the model on the Hub
  */
 export function withStudioLink(card: string, studio: string, repo: string): string {
-  const address = `${studio.replace(/#.*$/, '')}#hub=${repo}`;
-  const words = link('Open this recipe in Amalgam', address);
-  if (!words.startsWith('[') || card.includes(address)) return card;
-  return card.replace(/^# .*\n/m, (title) => `${title}\n${words}\n`);
+  return withLink(card, `${studio.replace(/#.*$/, '')}#hub=${repo}`);
+}
+
+/** Longest recipe that a link in a card carries, in bytes. */
+const LONGEST_LINKED = 8192;
+
+/**
+ * The same for a card that is on no Hub yet: the link carries the recipe, as deflated data (RFC 1951) whose blocks are stored,
+ * since compressors differ and cards are to be the same everywhere.
+ */
+export function withRecipeLink(card: string, studio: string, recipe: string): string {
+  const bytes = new TextEncoder().encode(recipe);
+  if (bytes.length > LONGEST_LINKED) return card;
+  const lengths = new Uint8Array(Uint16Array.of(bytes.length, ~bytes.length).buffer);
+  const text = btoa(String.fromCharCode(1, ...lengths, ...bytes));
+  const packed = text.replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
+  return withLink(card, `${studio.replace(/#.*$/, '')}#recipe=${packed}`);
+}
+
+function withLink(card: string, address: string): string {
+  const words = link(OPEN, address);
+  if (!words.startsWith('[')) return card;
+  return card.replace(OPENS, '').replace(/^# .*\n/m, (title) => `${title}\n${words}\n`);
 }
 
 /** The repositories of a model reference: the model's, then its adapter's. */

@@ -6,6 +6,7 @@ import { calibrate } from '../calibration/job';
 import { AmalgamError, type ErrorCode, errorReport } from '../errors';
 import { type CardResult, cardWithResults } from '../formats/card-results';
 import { isTreeHash, textSha256 } from '../formats/hashes';
+import { withRecipeLink } from '../formats/model-card';
 import { parseModelConfig } from '../formats/model-config';
 import { PART_FILE } from '../formats/output-part';
 import { formatRecipe } from '../formats/recipe-format';
@@ -26,7 +27,7 @@ import { type OpenMergeThreads, openMergeThreads } from '../merge/run/remote-thr
 import { runPlan } from '../merge/run/run';
 import { deviceRecovery } from '../merge/run/run-workspace';
 import { measuredTensors } from '../merge/run/whole-model';
-import { AMALGAM_VERSION } from '../merge/version';
+import { AMALGAM_VERSION, studioAddress } from '../merge/version';
 import type { DestinationSpec, PhaseSeconds, Progress } from '../reports/job';
 import type { MergeReport, MergeRequest } from '../reports/merge';
 import type { ModelFile } from '../sources/model-folder';
@@ -86,12 +87,14 @@ function cardsWithUses(
   use: readonly UseSnippet[],
   results: readonly CardResult[],
   destination: DestinationSpec,
+  recipe: string,
 ): Plan['extras'] {
   const name = 'name' in destination ? destination.name : UNNAMED;
   return extras.map((extra) => {
     const { path, content } = extra;
     if (path !== 'README.md' || !('text' in content)) return extra;
-    return { path, content: { text: cardWithResults(content.text + snippetSection(use), name, results) } };
+    const card = withRecipeLink(content.text, studioAddress(), recipe);
+    return { path, content: { text: cardWithResults(card + snippetSection(use), name, results) } };
   });
 }
 
@@ -204,7 +207,14 @@ export async function runMerge(
     );
     // weights come last: a folder that was cut off is not taken for a model
     const use = usesOf(plan, request.destination, gguf?.file.file);
-    const extras = cardsWithUses(writtenExtras(plan), use, request.results ?? [], request.destination);
+    const recipe = formatRecipe(plan.recipe);
+    const extras = cardsWithUses(
+      writtenExtras(plan),
+      use,
+      request.results ?? [],
+      request.destination,
+      recipe,
+    );
     await writeSmallFiles(extras, models, destination, signal);
     const bytesOf = new Map(plan.tensors.map(({ name, dtype, shape }) => [name, tensorBytes(dtype, shape)!]));
     const order = files.flatMap((file) => file.tensors.map(({ name }) => bytesOf.get(name)!));
@@ -292,7 +302,7 @@ export async function runMerge(
     const spent = secondsSince(before, phases.seconds());
     return {
       recipe: plan.recipe,
-      recipeSha256: await textSha256(formatRecipe(plan.recipe)),
+      recipeSha256: await textSha256(recipe),
       engine: kind,
       adapter,
       version: AMALGAM_VERSION,

@@ -69,7 +69,7 @@ function requireAll(parts: readonly FoundPart[], whole: string): void {
     throw new AmalgamError(
       'NotFound',
       `There is no finished part of ${displayName(whole)}.`,
-      `Write them first: amalgam merge recipe.yml --out ${displayName(whole)} --part 1/4, and so on.`,
+      `Write them first, each of n by amalgam merge recipe.yml --out ${displayName(whole)} --part i/n; a merge in one needs no join.`,
     );
   }
   requireSameRun(parts, first);

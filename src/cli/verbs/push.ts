@@ -1,10 +1,10 @@
 import { basename, dirname, resolve } from 'node:path';
-import project from '../../../package.json';
 import { AmalgamError } from '../../errors';
 import { isRepoId } from '../../formats/hub-id';
 import { counted, formatBytes, formatSeconds } from '../../formats/quantity';
 import { defaultCache } from '../../host/node/platform';
 import { diskDirectory } from '../../host/node/storage';
+import { studioAddress } from '../../merge/version';
 import type { PushReport } from '../../reports/push';
 import type { WorkerCalls } from '../../worker/calls';
 import { defineVerb, placeOptions, type Undo, usage } from '../arguments';
@@ -44,9 +44,6 @@ export interface PushOptions {
   message?: string;
   hub?: string;
 }
-
-/** Address of the hosted studio, where there is one. */
-const homepage = 'homepage' in project ? String(project.homepage) : undefined;
 
 /** @throws Usage unless it is `owner/name` */
 export function repoOf(repo: string): string {
@@ -100,7 +97,7 @@ export async function pushFolder(
     private: isPrivate,
     replace: taken,
     summary: message ?? `Upload ${name}`,
-    ...(homepage && { studio: homepage }),
+    ...(studioAddress() && { studio: studioAddress() }),
   };
   return withProgress((print) => calls.push(request, print));
 }
