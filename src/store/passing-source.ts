@@ -20,7 +20,7 @@ export const CHUNK_BYTES = 16 * 2 ** 20;
 /** Bytes of chunks in memory, beside those under way. */
 export const HELD_BYTES = 512 * 2 ** 20;
 /** Requests under way before one is begun ahead of its reader. */
-const IN_FLIGHT = 3;
+const AT_ONCE = 3;
 
 export interface PassingFiles {
   /** The file as a source, which fetches with the signal. */
@@ -52,7 +52,7 @@ export function openPassing(chunkBytes = CHUNK_BYTES, heldBytes = HELD_BYTES): P
   const passed: Passed = { bytes: 0, again: 0, checked: 0, files: 0 };
   /** Work on the hashes of the files. */
   const hashes = new Map<string, Promise<void>>();
-  let inFlight = 0;
+  let underWay = 0;
   let fault: AmalgamError | undefined;
 
   const letGo = () => {
@@ -101,7 +101,7 @@ export function openPassing(chunkBytes = CHUNK_BYTES, heldBytes = HELD_BYTES): P
       const [begin, end] = [index * chunkBytes, Math.min((index + 1) * chunkBytes, byteLength)];
       const bytes = new Uint8Array(end - begin);
       let got = 0;
-      inFlight++;
+      underWay++;
       try {
         const sink = {
           take(part: Uint8Array) {
@@ -115,7 +115,7 @@ export function openPassing(chunkBytes = CHUNK_BYTES, heldBytes = HELD_BYTES): P
         };
         await source.stream!(begin, end, sink, signal);
       } finally {
-        inFlight--;
+        underWay--;
       }
       passed.bytes += bytes.length;
       if (digests.has(index)) passed.again += bytes.length;
@@ -150,7 +150,7 @@ export function openPassing(chunkBytes = CHUNK_BYTES, heldBytes = HELD_BYTES): P
         const first = Math.floor(begin / chunkBytes);
         const last = Math.ceil(end / chunkBytes);
         const wanted = Array.from({ length: last - first }, (_, i) => chunkOf(first + i));
-        if (last < count && inFlight < IN_FLIGHT) chunkOf(last).bytes.catch(() => undefined);
+        if (last < count && underWay < AT_ONCE) chunkOf(last).bytes.catch(() => undefined);
         // all of them are awaited below, one may fail before its turn
         for (const { bytes } of wanted) bytes.catch(() => undefined);
         for (const [i, chunk] of wanted.entries()) {

@@ -1,10 +1,10 @@
 import { basename, dirname, resolve } from 'node:path';
+import { homepage } from '../../../package.json';
 import { AmalgamError } from '../../errors';
 import { isRepoId } from '../../formats/hub-id';
 import { counted, formatBytes, formatSeconds } from '../../formats/quantity';
 import { defaultCache } from '../../host/node/platform';
 import { diskDirectory } from '../../host/node/storage';
-import { studioAddress } from '../../merge/version';
 import type { PushReport } from '../../reports/push';
 import type { WorkerCalls } from '../../worker/calls';
 import { defineVerb, placeOptions, type Undo, usage } from '../arguments';
@@ -97,7 +97,7 @@ export async function pushFolder(
     private: isPrivate,
     replace: taken,
     summary: message ?? `Upload ${name}`,
-    ...(studioAddress() && { studio: studioAddress() }),
+    ...(homepage && { studio: homepage }),
   };
   return withProgress((print) => calls.push(request, print));
 }
