@@ -54,7 +54,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     ),
   worker: 'formats reports sources store foreign tasks backend write host merge tools'.split(' '),
   ui: [
-    ...'recipe conversations chat-template card-results adapter-combination names hashes gguf-type quantity hub-id html-page zip print-picture'
+    ...'recipe conversations chat-template card-results adapter-combination names hashes gguf-type quantity hub-id html-page zip print-picture model-family'
       .split(' ')
       .map((file) => `formats/${file}`),
     ...'worker/client reports merge/method merge/methods merge/recipe-names merge/prediction tasks/harness-report tasks/metrics'.split(

@@ -38,7 +38,7 @@ export function sendError(response: ServerResponse, status: number, message: str
 
 /** One model in the form of `/api/models`, with the fields that `expand` asks for. */
 export function modelFields(repository: FakeRepository, commit: string, expand: readonly string[]): object {
-  const { model, tags, safetensors } = repository;
+  const { model, tags, cardData, safetensors } = repository;
   const fields = new Map<string, unknown>([
     ['private', model.private ?? false],
     ['gated', model.gated ?? false],
@@ -47,6 +47,7 @@ export function modelFields(repository: FakeRepository, commit: string, expand: 
     ['lastModified', model.updatedAt ?? '2026-01-01T00:00:00.000Z'],
     ['pipeline_tag', 'text-generation'],
     ['tags', tags],
+    ['cardData', cardData],
     ['sha', commit],
     ['safetensors', safetensors],
     ['siblings', [...(repository.commits.get(commit)?.keys() ?? [])].map((rfilename) => ({ rfilename }))],

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { openAsBlob } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
+import { parseDocument } from 'yaml';
 
 /** A model, or a dataset, to serve. Its files are a folder on disk or given by path; disk files are read as they are asked for. */
 export interface FakeModel {
@@ -29,6 +30,8 @@ export interface FakeFile {
 export interface FakeRepository {
   model: FakeModel;
   tags: string[];
+  /** Front matter of its card. */
+  cardData: Readonly<Record<string, unknown>>;
   safetensors?: { parameters: Record<string, number>; total: number };
   commits: Map<string, Map<string, FakeFile>>;
   refs: Map<string, string>;
@@ -43,13 +46,40 @@ export async function commitModel(model: FakeModel, previous?: FakeRepository): 
   for (const [path, content] of await contents(model.files)) files.set(path, await fakeFile(path, content));
   const commit = sha1(`${model.id}\n${[...files.values()].map((f) => `${f.oid} ${f.path}\n`).join('')}`);
   const safetensors = await countParameters(files);
+  const cardData = await cardDataOf(files.get('README.md'));
+  const said = [...cardTags(cardData, files), ...(model.tags ?? [])];
+  const isLicensed = said.some((tag) => tag.startsWith('license:'));
   return {
     model,
-    tags: [...(safetensors ? ['safetensors'] : []), 'license:mit', ...(model.tags ?? [])],
+    tags: [...(safetensors ? ['safetensors'] : []), ...(isLicensed ? [] : ['license:mit']), ...new Set(said)],
+    cardData,
     ...(safetensors ? { safetensors } : {}),
     commits: new Map([...(previous?.commits ?? []), [commit, files]]),
     refs: new Map([...(previous?.refs ?? []), ['main', commit]]),
   };
+}
+
+/** The front matter of a card; empty where it cannot be read. */
+async function cardDataOf(card: FakeFile | undefined): Promise<Record<string, unknown>> {
+  const front = /^---\r?\n([\s\S]*?)\r?\n---/.exec((await card?.content.text()) ?? '')?.[1];
+  const said: unknown = front === undefined ? undefined : parseDocument(front).toJS();
+  return typeof said === 'object' && said !== null ? { ...said } : {};
+}
+
+/** Tags that the Hub makes of a card (docs/hub/model-cards): license, base models and how they were used, where it says or shows. */
+function cardTags(
+  cardData: Readonly<Record<string, unknown>>,
+  files: ReadonlyMap<string, FakeFile>,
+): string[] {
+  const texts = (value: unknown) =>
+    (Array.isArray(value) ? value : [value]).filter((one) => typeof one === 'string');
+  const bases = texts(cardData.base_model);
+  const shown = files.has('adapter_config.json') ? 'adapter' : bases.length > 1 ? 'merge' : 'finetune';
+  const [relation = shown] = texts(cardData.base_model_relation);
+  return [
+    ...texts(cardData.license).map((license) => `license:${license}`),
+    ...bases.flatMap((base) => [`base_model:${base}`, `base_model:${relation}:${base}`]),
+  ];
 }
 
 /** Commit of a branch or of a commit sha; `HEAD` is `main`. */

@@ -28,7 +28,10 @@ test('remix: a merge on the Hub opens as its recipe, by its address or by name; 
   const samples = sampleModels(join(import.meta.dirname, '../../public/samples'));
   hub = await startFakeHub({
     models: [
-      ...samples,
+      ...samples.map((model) =>
+        model.id === 'amalgam/base' ? { ...model, tags: ['base_model:finetune:amalgam/root'] } : model,
+      ),
+      { id: 'amalgam/root', files: { 'README.md': '---\nlicense: cc-by-nd-4.0\n---\n' } },
       { ...samples.find(({ id }) => id === 'amalgam/workshop')!, id: 'amalgam/gated', gated: 'manual' },
       { id: 'amalgam/merge', files: { 'mergekit_config.yml': config('amalgam/workshop') } },
       {
@@ -48,6 +51,11 @@ test('remix: a merge on the Hub opens as its recipe, by its address or by name; 
   await expect(page.getByText('Opened its mergekit_config.yml, of amalgam/merge.')).toBeVisible();
   expect(page.url()).not.toContain('hub=');
   await expect(page.getByText(/^Ready:/)).toBeVisible();
+
+  await page.getByRole('tab', { name: 'Files' }).click();
+  await expect(page.getByText('No derivatives: amalgam/root (cc-by-nd-4.0) does not allow')).toBeVisible();
+  const family = page.locator('details', { hasText: 'Family of 3' });
+  await expect(family.getByText('    amalgam/root – cc-by-nd-4.0', { exact: false })).toBeVisible();
 
   await page.getByRole('button', { name: 'Examples' }).click();
   await page.getByRole('tab', { name: 'Of a merge on the Hub' }).click();

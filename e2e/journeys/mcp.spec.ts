@@ -46,6 +46,11 @@ test('a program plans, merges and evaluates; errors are words, a call can be can
   expect(tools.map(({ name }) => name)).toEqual(
     expect.arrayContaining(['plan', 'merge', 'evaluate', 'search', 'compare', 'verify']),
   );
+  // what a tool takes are arguments, not flags
+  expect(JSON.stringify(tools)).not.toMatch(/--[a-z]/);
+  expect(tools.find(({ name }) => name === 'merge')!.description).toContain(
+    'With `resume` an interrupted merge',
+  );
   expect(tools.find(({ name }) => name === 'merge')!.inputSchema.properties).toMatchObject({
     engine: { type: 'string', enum: ['auto', 'webgpu', 'cpu'] },
     resume: { type: 'boolean' },

@@ -8,7 +8,19 @@ import { expect, test } from '@playwright/test';
 import { readSafetensors } from './merged-folder';
 
 const root = join(import.meta.dirname, '../..');
-const example = /```js\n([\s\S]*?)```/.exec(readFileSync(join(root, 'README.md'), 'utf8'))![1]!;
+const readme = readFileSync(join(root, 'README.md'), 'utf8');
+const [calls = '', formats = ''] = [...readme.matchAll(/```js\n([\s\S]*?)```/g)].map(([, code]) => code!);
+
+/** A program in TypeScript against the types of the package. */
+const TYPED = `import { AmalgamError, type MergeReport, merge, type PlanReport, plan } from 'amalgam';
+import { parseRecipe } from 'amalgam/formats';
+export const report: Promise<MergeReport> = merge('', { out: 'x', stream: true, onProgress: ({ tensorsDone }) => console.log(tensorsDone) });
+export const planned: Promise<PlanReport> = plan('');
+export const problems: number = parseRecipe('').problems.length;
+planned.catch((thrown: unknown) => thrown instanceof AmalgamError && console.log(thrown.hint));
+// @ts-expect-error a merge needs a folder
+void merge('', {});
+`;
 
 test('installs without a network in an empty folder, merges the sample, and lends its formats', () => {
   const folder = mkdtempSync(join(tmpdir(), 'amalgam-package-'));
@@ -37,7 +49,31 @@ test('installs without a network in an empty folder, merges the sample, and lend
     expect(tensors('merged')).toBe(tensors('base'));
     expect(run('npx', 'amalgam', 'plan', 'recipe.yml')).toContain('linear');
 
-    writeFileSync(join(folder, 'example.js'), example);
+    expect(readdirSync(join(folder, 'node_modules/amalgam'))).toContain('SKILL.md');
+    writeFileSync(join(folder, 'calls.js'), calls);
+    expect(run(process.execPath, 'calls.js')).toMatch(
+      /^it fits: \d{7} bytes\nperplexity \d+\.\d; The knife ?\w/,
+    );
+    expect(tensors('average')).toBe(tensors('base'));
+    const thrown =
+      "import('amalgam').then(({ merge }) => merge('models: 3', { out: 'x' })).catch((e) => console.log(e.code + ' ' + (e.hint.length > 0)))";
+    expect(run(process.execPath, '-e', thrown)).toBe('RecipeInvalid true\n');
+    writeFileSync(join(folder, 'typed.ts'), TYPED);
+    const check = [
+      '--noEmit',
+      '--strict',
+      '--module',
+      'nodenext',
+      '--target',
+      'es2023',
+      '--types',
+      'node',
+      '--skipLibCheck',
+    ];
+    const where = ['--typeRoots', join(root, 'node_modules/@types'), 'typed.ts'];
+    run(process.execPath, join(root, 'node_modules/typescript/bin/tsc'), ...check, ...where);
+
+    writeFileSync(join(folder, 'example.js'), formats);
     const [count, recipe] = run(process.execPath, 'example.js').trim().split('\n');
     expect(count).toBe(`${tensors('base')} tensors`);
     expect(recipe).toBe('0 problems: merge_method: linear');

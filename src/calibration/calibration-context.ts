@@ -96,7 +96,7 @@ export async function openAhead(
     const singles = new Map<string, Plan>();
     for (const id of runs ? plan.contributors : []) singles.set(id, await singlePlan(id, models));
     const all = allInputs([plan, ...singles.values(), ...more]);
-    if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload);
+    if (plan.bytesToDownload > 0 && !models.passing) meter.begin('downloading', plan.bytesToDownload);
     const advance = (bytes: number, name: string) => meter.advance(bytes, name);
     const hashing = { begin: (bytes: number) => meter.begin('hashing', bytes), advance };
     inputs = await openHashedInputs(all, models, signal, advance, hashing);

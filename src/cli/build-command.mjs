@@ -25,6 +25,7 @@ export function buildCommand(root, outDir, say = () => {}) {
     amalgam: 'src/cli/main.ts',
     thread: 'src/worker/node-thread.ts',
     formats: 'src/formats/index.ts',
+    library: 'src/cli/library.ts',
     'foreign-text': 'src/worker/node-foreign-text.ts',
     'mcp-server': 'src/cli/mcp-server.ts',
   };

@@ -1,6 +1,7 @@
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, sep } from 'node:path';
 import { AmalgamError } from '../errors';
+import type { FamilyMember } from '../formats/model-family';
 import { displayName } from '../formats/names';
 import { diskSource } from '../host/node/storage';
 import type { ByteSource } from '../sources/byte-source';
@@ -139,12 +140,12 @@ function unreadable(folder: string, cause: Error): AmalgamError {
 export function diskFolder(
   path: string,
   files: Iterable<ListedFile>,
-  snapshot?: HubCommit & { license?: string },
+  snapshot?: HubCommit & { member?: FamilyMember },
 ): ModelFolder {
   return {
     path,
     origin: { kind: 'disk', ...(snapshot ? { snapshot } : {}) },
-    ...(snapshot?.license === undefined ? {} : { license: snapshot.license }),
+    ...(snapshot?.member && { family: [snapshot.member] }),
     files: [...files].map((file) => {
       let source: ByteSource | undefined;
       return {

@@ -44,7 +44,12 @@ test('a whole snapshot is found by branch and by commit, with the license of its
     'model.safetensors': '..',
     'README.md': '---\nlanguage: en\nlicense: apache-2.0\n---\n# Tuned\n',
   });
-  const found = { folder, repo: 'org/tuned', commit: COMMIT, license: 'apache-2.0' };
+  const found = {
+    folder,
+    repo: 'org/tuned',
+    commit: COMMIT,
+    member: { id: 'org/tuned', parents: [], license: 'apache-2.0' },
+  };
   expect(await findInHubCache('org/tuned', cache)).toEqual(found);
   expect(await findInHubCache(`org/tuned@${COMMIT}`, cache)).toEqual(found);
   expect(await findInHubCache('org/tuned@v2', cache)).toBeUndefined();
@@ -86,7 +91,11 @@ test.each(['../up', 'org/../x', 'org/tuned@../../refs/main'])('%s leads nowhere'
 test('R63: a cache that others may write into: a card that never ends, a branch that is a folder', async () => {
   const folder = await snapshot('org/shared', { 'config.json': '{}', 'model.safetensors': '..' });
   await symlink('/dev/zero', join(folder, 'README.md'));
-  expect(await findInHubCache('org/shared', cache)).toEqual({ folder, repo: 'org/shared', commit: COMMIT });
+  expect(await findInHubCache('org/shared', cache)).toMatchObject({
+    folder,
+    repo: 'org/shared',
+    commit: COMMIT,
+  });
   await rm(join(cache, 'models--org--shared', 'refs', 'main'));
   await mkdir(join(cache, 'models--org--shared', 'refs', 'main'));
   expect(await findInHubCache('org/shared', cache)).toBeUndefined();

@@ -1,24 +1,25 @@
 /** Texts and token ids that verbs read from files. */
 import { readFile } from 'node:fs/promises';
-import { basename, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { AmalgamError } from '../errors';
 import { textOfFile, utf8Text } from '../formats/conversations';
+import { HASHES_FILE, withOutputHash } from '../formats/output-hashes';
 import { parseJson } from '../formats/strict-json';
 import type { OptionValues } from '../reports/option';
 import type { TaskSource } from '../reports/tasks';
+import { bufferSource } from '../sources/buffer-source';
+import { treeOf } from '../sources/tree-hash';
 import type { itemOptions } from '../tasks/options';
+import { writeWhole } from './report-file';
 
 /** A file of text, or of token ids; the path as typed. */
 type InputFile = { textFile: string } | { tokensFile: string };
 
 /** @throws AmalgamError `NotFound`, `NotUtf8`, `LfsPointer` */
 export async function readTextFile(name: string, workingFolder: string): Promise<string> {
-  const bytes = await readFile(resolve(workingFolder, name)).catch((thrown: Error) => {
-    throw new AmalgamError(
-      'NotFound',
-      `${name} cannot be read: ${thrown.message}.`,
-      'Give the path of a file.',
-    );
+  const bytes = await readFile(resolve(workingFolder, name)).catch((thrown: NodeJS.ErrnoException) => {
+    const why = thrown.code === 'ENOENT' ? 'there is no such file' : thrown.message;
+    throw new AmalgamError('NotFound', `${name} cannot be read: ${why}.`, 'Give the path of a file.');
   });
   return utf8Text(new Uint8Array(bytes), name);
 }
@@ -64,4 +65,15 @@ export function itemsOf({ limit, sampleSeed, fewshot }: OptionValues<typeof item
     fewshot: fewshot ?? null,
     ...(sampleSeed === undefined ? {} : { sampleSeed }),
   };
+}
+
+/** Changes a model card, and its hash in the list of hashes beside it. @throws what reading and writing a file throws */
+export async function changeCard(card: string, change: (text: string) => string): Promise<void> {
+  const text = change(await readTextFile(card, ''));
+  await writeWhole(card, text);
+  const hashes = join(dirname(card), HASHES_FILE);
+  const found = await readFile(hashes, 'utf8').catch(() => undefined);
+  if (found === undefined) return;
+  const hash = await treeOf(bufferSource(new TextEncoder().encode(text), card));
+  await writeWhole(hashes, withOutputHash(found, basename(card), hash));
 }

@@ -65,14 +65,16 @@ export async function readRecipe(file: string): Promise<Recipe> {
   if (!isUtf8(bytes)) {
     throw new AmalgamError('RecipeInvalid', `${file} is not UTF-8 text.`, 'Save it as UTF-8.');
   }
-  const { recipe, problems } = parseRecipe(bytes.toString());
-  return soundRecipe(file, recipe, problems);
+  return requireRecipe(file, parseRecipe(bytes.toString()));
 }
 
-/** What was read of a file. @throws RecipeInvalid with the line and column of every mistake */
-export function soundRecipe<T>(file: string, recipe: T | undefined, problems: readonly RecipeProblem[]): T {
+/** What was read of a recipe. @throws RecipeInvalid with the line and column of every mistake */
+export function requireRecipe<T>(
+  name: string,
+  { recipe, problems }: { recipe?: T; problems: readonly RecipeProblem[] },
+): T {
   if (recipe && problems.length === 0) return recipe;
-  const lines = problems.map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`);
+  const lines = problems.map(({ line, column, message }) => `${name}:${line}:${column}: ${message}`);
   const hints = [...new Set(problems.map(({ hint }) => hint))];
   throw new AmalgamError('RecipeInvalid', lines.join('\n'), hints.join('\n'));
 }

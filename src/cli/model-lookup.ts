@@ -5,8 +5,10 @@ import { basename, isAbsolute, join, normalize, resolve, sep } from 'node:path';
 import process from 'node:process';
 import { AmalgamError } from '../errors';
 import { addressedId, hubFile, isCommit, isRepoId } from '../formats/hub-id';
+import type { FamilyMember } from '../formats/model-family';
 import { displayName } from '../formats/names';
 import { parseShardIndex, SHARD_INDEX } from '../formats/shard-index';
+import { cardMember } from '../sources/published-recipe';
 import type { ListedFile } from './folder-listing';
 
 /** Where a name in a recipe leads. */
@@ -168,7 +170,8 @@ export interface CachedModel {
   folder: string;
   repo: string;
   commit: string;
-  license?: string;
+  /** As its card says. */
+  member: FamilyMember;
 }
 
 /** `HF_HUB_CACHE`, else `hub` in `HF_HOME`, else `~/.cache/huggingface/hub`. */
@@ -190,8 +193,7 @@ export async function findInHubCache(id: string, cache: string): Promise<CachedM
   const folder = join(place, 'snapshots', commit);
   if (!(await isWhole(folder))) return undefined;
   const card = await readSmall(join(folder, 'README.md'));
-  const license = /^---\r?\n(?:.*\r?\n)*?license: *([\w.-]+) *\r?\n/.exec(card)?.[1];
-  return { folder, repo, commit, ...(license === undefined ? {} : { license }) };
+  return { folder, repo, commit, member: cardMember(repo, card) };
 }
 
 /** Largest of the files that are read to look a model up: an index of 250 000 tensors. */

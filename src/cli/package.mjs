@@ -1,16 +1,16 @@
 /**
- * Packs the headless command and `amalgam/formats` as one npm package without dependencies, prebuilt:
+ * Packs the headless command, its calls and `amalgam/formats` as one npm package without dependencies, prebuilt:
  * `npm run package`. Prints the path of the tarball.
  */
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PACKAGE = join(ROOT, 'dist-package');
-const FORMATS = join('src', 'formats', 'index.ts');
+const TYPES = [join('src', 'formats', 'index.ts'), join('src', 'cli', 'library-types.ts')];
 const node = (...args) =>
   execFileSync(process.execPath, args, { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit'] });
 
@@ -21,6 +21,7 @@ rmSync(PACKAGE, { recursive: true, force: true });
 mkdirSync(PACKAGE);
 const take = (path) => cpSync(join(ROOT, path), join(PACKAGE, path), { recursive: true });
 for (const path of ['dist-command', join('public', 'samples', 'texts'), 'LICENSE', 'README.md']) take(path);
+cpSync(join(ROOT, 'hosting', 'SKILL.md'), join(PACKAGE, 'SKILL.md'));
 
 const project = join(ROOT, 'tsconfig.json');
 const { compilerOptions } = JSON.parse(readFileSync(project, 'utf8'));
@@ -36,9 +37,25 @@ const types = {
 };
 delete types.tsBuildInfoFile;
 const config = join(PACKAGE, 'tsconfig.json');
-writeFileSync(config, JSON.stringify({ compilerOptions: types, files: [join(ROOT, FORMATS)] }));
+writeFileSync(
+  config,
+  JSON.stringify({ compilerOptions: types, files: TYPES.map((file) => join(ROOT, file)) }),
+);
 node(join('node_modules', 'typescript', 'bin', 'tsc'), '--project', config);
 rmSync(config);
+for (const path of readdirSync(types.outDir, { recursive: true, encoding: 'utf8' })) {
+  const file = join(types.outDir, path);
+  if (file.endsWith('.d.ts')) writeFileSync(file, withExtensions(readFileSync(file, 'utf8'), dirname(file)));
+}
+
+/** Declarations whose imports Node's own resolution finds too: `./dtype` becomes `./dtype.js`. */
+function withExtensions(text, folder) {
+  return text.replace(/((?:from|import\() ?['"])(\.[^'"]+)/g, (_, before, name) => {
+    const place = join(folder, name);
+    const isFile = existsSync(`${place}.d.ts`);
+    return `${before}${name}${isFile ? '.js' : existsSync(join(place, 'index.d.ts')) ? '/index.js' : ''}`;
+  });
+}
 
 const { name, version, description, license, repository, bugs, engines, optionalDependencies } = JSON.parse(
   readFileSync(join(ROOT, 'package.json'), 'utf8'),
@@ -47,6 +64,7 @@ const manifest = {
   ...{ name, version, description, license, repository, bugs, type: 'module', engines },
   bin: { amalgam: 'dist-command/bin/amalgam.mjs' },
   exports: {
+    '.': { types: './types/cli/library-types.d.ts', default: './dist-command/bin/library.mjs' },
     './formats': { types: './types/formats/index.d.ts', default: './dist-command/bin/formats.mjs' },
   },
   // for --engine webgpu

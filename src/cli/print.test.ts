@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import type { BestRow, FindBestReport } from '../reports/find-best';
 import type { Progress } from '../reports/job';
 import type { PlanReport } from '../reports/plan';
-import { bestText, planText, problemLines, progressPrinter, progressText, verifyText } from './print';
+import { bestText, planText, problemLines, progressPrinter, progressText } from './print';
+import { verifyText } from './verify-text';
 
 const plain = (text: string) => text.replaceAll(/[\u00a0\u202f]/g, ' ');
 
@@ -75,7 +76,18 @@ test('a verification says how far the tensors that differ are', () => {
     differing: differing.map(([name, steps]) => ({ name, steps })),
   });
   const files = { listed: 4, missing: ['tokenizer.json'], differing: ['config.json'], unlisted: ['x.py'] };
-  const found = { agrees: false, files, engine: 'cpu' as const, seconds: 1, changedInputs: [] };
+  const found = {
+    ...{
+      agrees: false,
+      files,
+      engine: 'cpu' as const,
+      seconds: 1,
+      changedInputs: [],
+      outputs: {},
+      inputs: {},
+    },
+    ...{ uncheckedInputs: ['b/gone.safetensors'], family: [], licenses: [] },
+  };
   const shards = [
     shard([
       ['lm_head', 1],
@@ -87,6 +99,7 @@ test('a verification says how far the tensors that differ are', () => {
     'The bytes differ: within one rounding in 3 of 4 tensors, 2 of them to the bit; model.norm.weight by up to 3 steps of its dtype; lm_head by up to 1 step of its dtype.\n',
   );
   expect(text).toContain('1 file missing: tokenizer.json\n');
+  expect(text).toContain('not looked at, since the recipe here reads no such file: b/gone.safetensors\n');
   expect(text).toContain('1 file with other bytes than were written: config.json\n');
   expect(text).toContain('1 file that the merge did not write: x.py\n');
   const other = shard(

@@ -1,4 +1,5 @@
 import process from 'node:process';
+import { familyLines } from '../formats/model-family';
 import { displayName, printableText } from '../formats/names';
 import {
   formatBytes,
@@ -15,9 +16,9 @@ import type { EvaluateReport, RunningProgress } from '../reports/evaluate';
 import { type BestRow, type FindBestReport, OVERLAPS } from '../reports/find-best';
 import type { TensorProgress } from '../reports/job';
 import { cutWords } from '../reports/lora';
-import type { MergeReport, VerifyReport, WrittenFiles } from '../reports/merge';
+import type { MergeReport } from '../reports/merge';
 import { margin, meanLoss, pairedDifference } from '../reports/paired-error';
-import type { PlanProblem, PlanReport } from '../reports/plan';
+import type { PlanProblem, PlanReport, StreamReport } from '../reports/plan';
 import { isQuiet } from './arguments';
 
 /** A plan as text: what it costs, every output tensor, and at the end, where they are seen, the problems. */
@@ -36,6 +37,7 @@ export function planText(plan: PlanReport, method: string): string {
     ['tensors', `${formatCount(plan.tensors.length)}, ${formatCount(copied)} of them copied untouched`],
     ['parameters', formatCount(elements)],
     ['download', formatBytes(plan.bytesToDownload)],
+    ...(plan.stream && plan.stream.bytes > 0 ? [['', streamWords(plan.stream)]] : []),
     ['read', formatBytes(plan.bytesToRead)],
     ['write', `${formatBytes(plan.bytesToWrite)} in ${formatWeightFiles(plan.outputFiles)}`],
     ['peak memory', formatBytes(plan.peakBytes)],
@@ -49,7 +51,30 @@ export function planText(plan: PlanReport, method: string): string {
     tensor.copied ? 'copied' : tensor.contributors.map((index) => names[index] ?? '?').join(', '),
   ]);
   const table = columns([['tensor', 'shape', 'dtype', 'changed by'], ...rows]);
-  return [...parts, '', ...table, ...problemLines(plan.problems), ...elsewhereLines(plan)].join('\n');
+  return [
+    ...parts,
+    ...familyText(plan),
+    '',
+    ...table,
+    ...problemLines(plan.problems),
+    ...elsewhereLines(plan),
+  ].join('\n');
+}
+
+/** What `--stream` does to a plan, in words. */
+function streamWords({ bytes, memory, again }: StreamReport): string {
+  const twice = again.map(({ why, bytes: more }) => `${more === null ? '' : `${formatBytes(more)}: `}${why}`);
+  const more = twice.length > 0 ? `; read again: ${twice.join('; ')}` : '';
+  return `with --stream ${formatBytes(bytes)} of it pass by and are not kept, for ${formatBytes(memory)} of memory${more}`;
+}
+
+/** The tree of models that those of the plan come from; empty where none has parents. */
+export function familyText({ family = [] }: Pick<PlanReport, 'family'>): string[] {
+  if (!family.some(({ parents }) => parents.length > 0)) return [];
+  return familyLines(family).map(({ depth, id, said }, i) => {
+    const name = `${'  '.repeat(depth)}${displayName(id)}${said === '' ? '' : ` (${said})`}`;
+    return `${(i === 0 ? 'family' : '').padEnd(12)} ${name}`;
+  });
 }
 
 /** Lines on settings of the recipe that mergekit reads differently; empty when there are none. */
@@ -127,74 +152,15 @@ function namedAfterFolder(file: string): string {
 }
 
 /** Names that are printed of many; `plan --json` has them all. */
-const MOST_NAMES = 8;
+export const MOST_NAMES = 8;
 
-function someNames(names: readonly string[]): string {
+export function someNames(names: readonly string[]): string {
   const more = names.length - MOST_NAMES;
   const some = names
     .slice(0, MOST_NAMES)
     .map((name) => displayName(name))
     .join(', ');
   return more > 0 ? `${some} and ${formatCount(more)} more` : some;
-}
-
-/** Result of hashing the written files: one line, or one for each kind of difference. */
-export function writtenText(written: WrittenFiles): string {
-  const differences = writtenLines(written);
-  if (differences.length > 0) return ['The files are not as they were written.', ...differences].join('\n');
-  return `The files are as they were written: ${formatCounted(written.listed, 'file')}`;
-}
-
-function writtenLines({ missing, differing, unlisted }: WrittenFiles): string[] {
-  const line = (names: string[], what: string) =>
-    names.length === 0 ? [] : [`${formatCounted(names.length, 'file')} ${what}: ${someNames(names)}`];
-  return [
-    ...line(missing, 'missing'),
-    ...line(differing, 'with other bytes than were written'),
-    ...line(unlisted, 'that the merge did not write'),
-  ];
-}
-
-/** Result of a verification: one line, or one per shard and per input that differs. */
-export function verifyText(report: VerifyReport): string {
-  const where = `(merged again in ${formatSeconds(report.seconds)} on ${report.engine})`;
-  const { files } = report;
-  const shards = formatCounted(report.shards.length, 'shard');
-  const changed = report.changedInputs.map(
-    (name) => `input ${displayName(name)} is not the file that was merged`,
-  );
-  if (report.agrees) {
-    const others = files && formatCounted(files.listed - report.shards.length, 'other file');
-    const beside = others ? `; ${others} as written` : '; there is no list of hashes for the other files';
-    return [`The bytes agree with its recipe: ${shards}${beside} ${where}`, ...changed].join('\n');
-  }
-  const headers = report.shards.flatMap(({ file, isHeaderSame }) =>
-    isHeaderSame === false
-      ? [`${file}: its header (names, places, metadata) is not what the recipe gives`]
-      : [],
-  );
-  const written = files ? writtenLines(files) : [];
-  return [differenceText(report), ...written, ...changed, ...headers, where].join('\n');
-}
-
-/** How near the stored tensors are to those that the recipe gives, and the names of those that are not. */
-function differenceText({ shards }: VerifyReport): string {
-  const tensors = shards.reduce((sum, shard) => sum + shard.tensors, 0);
-  const differing = shards.flatMap((shard) => shard.differing);
-  if (differing.length === 0) return 'The bytes differ, but those of no tensor.';
-  const far = differing.filter(({ steps }) => steps === null || steps > 1);
-  const near = tensors - far.length;
-  const of = `in ${formatCount(near)} of ${formatCounted(tensors, 'tensor')}, ${formatCount(tensors - differing.length)} of them to the bit`;
-  const rest = [...far, ...differing.filter((tensor) => !far.includes(tensor))].map(({ name, steps }) =>
-    steps === null
-      ? `${displayName(name)} is not there in that shape and dtype`
-      : `${displayName(name)} by up to ${formatCounted(steps, 'step')} of its dtype`,
-  );
-  const more = rest.length > MOST_NAMES ? [`${formatCount(rest.length - MOST_NAMES)} more`] : [];
-  const words = [...rest.slice(0, MOST_NAMES), ...more].join('; ');
-  if (near < tensors / 2)
-    return `Not this recipe: other weights in ${formatCount(far.length)} of ${formatCounted(tensors, 'tensor')}: ${words}.`;
-  return `The bytes differ: within one rounding ${of}${words ? `; ${words}` : ''}.`;
 }
 
 /** ` ± 0.0123`: the standard error of a perplexity, where there is one. */
@@ -238,10 +204,17 @@ export function mergeText(report: MergeReport, folder: string, part?: { index: n
     : formatCounted(report.tensors.length, 'tensor');
   return [
     `Merged ${what}, ${formatBytes(bytes)}, in ${formatSeconds(report.seconds)} on ${engine}: ${folder}`,
+    ...(report.passed ? [passedWords(report.passed)] : []),
     ...(lora ? [...cutWords(lora), ...lora.notes.map((note) => displayName(note, 2000))] : []),
     ...(part ? [`Part ${part.index} of ${part.of}: join them when all are there.`] : []),
     ...(report.use?.length && !part ? ['Its README.md says how to use it.'] : []),
   ].join('\n');
+}
+
+function passedWords({ bytes, again, checked, files }: NonNullable<MergeReport['passed']>): string {
+  const twice = again > 0 ? `, ${formatBytes(again)} of it again` : '';
+  const rest = checked < files ? '; of the others not all came, or in another order' : '';
+  return `${formatBytes(bytes)} passed by${twice}, and nothing was kept: ${formatCount(checked)} of ${formatCounted(files, 'file')} came whole, with the sha256 that the Hub has${rest}.`;
 }
 
 /** Seconds, λ and what was found so far of a row that has just been measured. */

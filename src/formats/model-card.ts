@@ -1,5 +1,6 @@
 /** The README.md of an output: front matter the Hub reads, and a page that shows foreign names as text only. */
 import { DEFAULT_HUB_URL, hubFile, isRepoId, isRevision } from './hub-id';
+import type { FamilyLine } from './model-family';
 import { displayName } from './names';
 import { parseModelRef, type RepoRef } from './recipe';
 import { yamlText } from './yaml-text';
@@ -16,6 +17,8 @@ export interface ModelCardFields {
   method: { title: string; reference: { label: string; url: string } };
   /** License of every input, where all have the same. */
   license?: string;
+  /** Lines of the tree that the models come from, and what their licenses forbid or ask for. */
+  licenses?: { family: readonly FamilyLine[]; findings: readonly string[] };
   /** Of the models that were merged. */
   of: 'LoRA adapters' | 'language models' | 'image models';
   /** An adapter for PEFT, or else a model. */
@@ -51,7 +54,7 @@ A merge of ${fields.of}, made with Amalgam ${markdownText(fields.version)} by ${
 ## Models
 
 ${base === undefined ? '' : `* ${reference(base, fields.hubIds)} (base)\n`}${others.map((model) => `* ${reference(model, fields.hubIds)}\n`).join('')}
-## Recipe
+${licenseSection(fields.licenses)}## Recipe
 
 The same recipe and the same input files give the same output files, byte for byte.
 
@@ -61,17 +64,56 @@ ${fence}
 `;
 }
 
+function licenseSection(licenses: ModelCardFields['licenses']): string {
+  if (!licenses) return '';
+  const tree = licenses.family.map(
+    ({ depth, id, said }) =>
+      `${'  '.repeat(depth)}* ${nameCode(id)}${said === '' ? '' : `: ${markdownText(said)}`}`,
+  );
+  const findings = licenses.findings.map((line) => `\n${markdownText(line)}\n`);
+  return `## Licenses
+
+As the pages of the models say; no license text was read.
+
+${tree.join('\n')}
+${findings.join('')}
+`;
+}
+
+/** Words of the link to the studio, which a card has once. */
+const OPEN = 'Open this recipe in Amalgam';
+const OPENS = /^\[Open this recipe in Amalgam\]\([^)\n]*\)\n\n/m;
+
 /**
- * A card with a link under its title that opens the recipe in the studio; the card as it is where the address is no https, or a
- * link to it is there.
+ * A card with a link under its title that opens the recipe in the studio, in place of one to the recipe itself; the card as it is
+ * where the address is no https.
  * @param studio address of the studio
  * @param repo of the model on the Hub
  */
 export function withStudioLink(card: string, studio: string, repo: string): string {
-  const address = `${studio.replace(/#.*$/, '')}#hub=${repo}`;
-  const words = link('Open this recipe in Amalgam', address);
-  if (!words.startsWith('[') || card.includes(address)) return card;
-  return card.replace(/^# .*\n/m, (title) => `${title}\n${words}\n`);
+  return withLink(card, `${studio.replace(/#.*$/, '')}#hub=${repo}`);
+}
+
+/** Longest recipe that a link in a card carries, in bytes. */
+const LONGEST_LINKED = 8192;
+
+/**
+ * The same for a card that is on no Hub yet: the link carries the recipe, as deflated data (RFC 1951) whose blocks are stored,
+ * since compressors differ and cards are to be the same everywhere.
+ */
+export function withRecipeLink(card: string, studio: string, recipe: string): string {
+  const bytes = new TextEncoder().encode(recipe);
+  if (bytes.length > LONGEST_LINKED) return card;
+  const lengths = new Uint8Array(Uint16Array.of(bytes.length, ~bytes.length).buffer);
+  const text = btoa(String.fromCharCode(1, ...lengths, ...bytes));
+  const packed = text.replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
+  return withLink(card, `${studio.replace(/#.*$/, '')}#recipe=${packed}`);
+}
+
+function withLink(card: string, address: string): string {
+  const words = link(OPEN, address);
+  if (!words.startsWith('[')) return card;
+  return card.replace(OPENS, '').replace(/^# .*\n/m, (title) => `${title}\n${words}\n`);
 }
 
 /** The repositories of a model reference: the model's, then its adapter's. */

@@ -6,7 +6,7 @@ import { parseJson } from './strict-json';
 export const HASHES_FILE = 'amalgam-hashes.json';
 
 /** How a reader who has no Amalgam makes the same hash of a file. */
-const ABOUT =
+export const HASHES_ABOUT =
   'tree: sha256 of the sha256s of the pieces of 2 MiB. On a command line: ' +
   "split -b 2M --filter='openssl dgst -sha256 -binary' FILE | sha256sum";
 
@@ -29,7 +29,7 @@ export function hashesText(
 ): string {
   const sorted = (hashes: Readonly<Record<string, string>>) =>
     Object.fromEntries(Object.entries(hashes).sort(([a], [b]) => (a < b ? -1 : 1)));
-  const all = { about: ABOUT, inputs: sorted(inputs), outputs: sorted(outputs) };
+  const all = { about: HASHES_ABOUT, inputs: sorted(inputs), outputs: sorted(outputs) };
   return `${JSON.stringify(all, null, 2)}\n`;
 }
 

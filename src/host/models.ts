@@ -18,6 +18,8 @@ export interface OpenModels {
   /** The opened model of that name; no hub is asked. @throws AmalgamError `ModelUnknown` */
   open(path: string): Promise<OpenModel>;
   file(folder: string, file: string): { folder: ModelFolder; file: ModelFile };
+  /** Weights on the Hub that are not in the cache pass by a job, stored nowhere; absent: they are downloaded. */
+  readonly passing?: true;
   /** Texts that models can be calibrated on. */
   readonly texts: ReturnType<typeof calibrationTexts>;
 }

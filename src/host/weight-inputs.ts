@@ -6,8 +6,9 @@ import { readingRows } from '../inputs/row-reader';
 import { inputName, type ReadTensor } from '../inputs/stored-tensor';
 import { sha256Of } from '../sources/sha256';
 import { type HashedSource, hashedSource, type Leaf, TREE_PIECE_BYTES } from '../sources/tree-hash';
-import type { OpenSource } from '../store/blobs';
+import { hasBlob, type OpenSource } from '../store/blobs';
 import { bytesToDownload, openCached } from '../store/cached-source';
+import type { PassingFiles } from '../store/passing-source';
 import type { OpenModels } from './models';
 import type { ProgressMeter } from './progress-meter';
 
@@ -17,6 +18,8 @@ export interface Inputs {
   /** The file as it is stored, by {@link inputName}: what is read from it is neither shared nor hashed. */
   stored(name: string): OpenSource;
   read: ReadTensor;
+  /** Of files that pass by; absent where none does. */
+  passing?: PassingFiles;
   close(): void;
 }
 
@@ -27,8 +30,13 @@ interface DownloadMeter extends Pick<ProgressMeter, 'advance' | 'timed'> {
 
 type InputFiles = readonly { folder: string; file: string }[];
 
-/** Bytes of these files that are on the Hub and not in the cache. */
+/** Bytes of these files that are on the Hub and not in the cache, and have to be there. */
 export async function missingBytes(inputs: InputFiles, models: OpenModels): Promise<number> {
+  return models.passing ? 0 : absentBytes(inputs, models);
+}
+
+/** Bytes of these files that are on the Hub and not in the cache. */
+export async function absentBytes(inputs: InputFiles, models: OpenModels): Promise<number> {
   const missing = await Promise.all(
     inputs.map(({ folder, file }) => bytesToDownload(models.file(folder, file).file)),
   );
@@ -47,7 +55,8 @@ export async function openForReading(
   meter: DownloadMeter,
   signal: AbortSignal,
 ): Promise<Inputs> {
-  const bytes = plan.bytesToDownload ?? (await missingBytes(plan.inputs, models));
+  const planned = models.passing ? 0 : plan.bytesToDownload;
+  const bytes = planned ?? (await missingBytes(plan.inputs, models));
   if (bytes > 0) meter.begin('downloading', bytes, 0);
   const inputs = await openInputs(plan, models, signal, (came, name) => meter.advance(came, name));
   return { ...inputs, read: (...what) => meter.timed('read', () => inputs.read(...what)) };
@@ -69,6 +78,7 @@ export async function openInputs(
 ): Promise<Inputs> {
   const sources = new Map<string, OpenSource>();
   const stored = new Map<string, OpenSource>();
+  const passing = models.passing && (await import('../store/passing-source')).openPassing();
   const close = () => {
     for (const source of sources.values()) source.close();
   };
@@ -81,7 +91,10 @@ export async function openInputs(
         onDownload(bytes - before, name);
         before = bytes;
       };
-      const source = await openCached(folder, file, { signal, onBytes });
+      const passes = passing && file.sha256 !== undefined && !(await hasBlob(file.sha256));
+      const source = await (passes
+        ? passing.open(folder, file, signal)
+        : openCached(folder, file, { signal, onBytes }));
       stored.set(name, source);
       sources.set(name, share(source, name));
     }
@@ -95,6 +108,7 @@ export async function openInputs(
     read: readingRows((ref, begin, end) =>
       sources.get(inputName(ref.folder, ref.file))!.read(ref.begin + begin, ref.begin + end, signal),
     ),
+    ...(passing && { passing }),
     close,
   };
 }

@@ -16,7 +16,7 @@ export async function interruptedRuns(): Promise<InterruptedRun[]> {
   for (const { kind, name, journal } of outputs) {
     const { recipe } = parseRecipe(journal.begun.recipe);
     if (!recipe) continue; // written by a version with other recipes: it can only be discarded
-    const { engine, adapter, startedAt } = journal.begun;
+    const { engine, adapter, startedAt, stream } = journal.begun;
     const written = new Map(journal.safePoints.map(({ file, bytes }) => [file, bytes]));
     runs.push({
       destination: { kind, name },
@@ -24,6 +24,7 @@ export async function interruptedRuns(): Promise<InterruptedRun[]> {
       engine,
       adapter,
       startedAt,
+      ...(stream && { stream }),
       tensorsDone: journal.safePoints.reduce((sum, { tensors }) => sum + tensors.length, 0),
       tensors: journal.planned?.tensors ?? 0,
       bytesDone: [...written.values()].reduce((a, b) => a + b, 0),

@@ -6,6 +6,7 @@ import { calibrate } from '../calibration/job';
 import { AmalgamError, type ErrorCode, errorReport } from '../errors';
 import { type CardResult, cardWithResults } from '../formats/card-results';
 import { isTreeHash, textSha256 } from '../formats/hashes';
+import { withRecipeLink } from '../formats/model-card';
 import { parseModelConfig } from '../formats/model-config';
 import { PART_FILE } from '../formats/output-part';
 import { formatRecipe } from '../formats/recipe-format';
@@ -26,7 +27,7 @@ import { type OpenMergeThreads, openMergeThreads } from '../merge/run/remote-thr
 import { runPlan } from '../merge/run/run';
 import { deviceRecovery } from '../merge/run/run-workspace';
 import { measuredTensors } from '../merge/run/whole-model';
-import { AMALGAM_VERSION } from '../merge/version';
+import { AMALGAM_VERSION, studioAddress } from '../merge/version';
 import type { DestinationSpec, PhaseSeconds, Progress } from '../reports/job';
 import type { MergeReport, MergeRequest } from '../reports/merge';
 import type { ModelFile } from '../sources/model-folder';
@@ -86,12 +87,14 @@ function cardsWithUses(
   use: readonly UseSnippet[],
   results: readonly CardResult[],
   destination: DestinationSpec,
+  recipe: string,
 ): Plan['extras'] {
   const name = 'name' in destination ? destination.name : UNNAMED;
   return extras.map((extra) => {
     const { path, content } = extra;
     if (path !== 'README.md' || !('text' in content)) return extra;
-    return { path, content: { text: cardWithResults(content.text + snippetSection(use), name, results) } };
+    const card = withRecipeLink(content.text, studioAddress(), recipe);
+    return { path, content: { text: cardWithResults(card + snippetSection(use), name, results) } };
   });
 }
 
@@ -168,9 +171,10 @@ export async function runMerge(
     const elements = own.tensors.reduce((sum, tensor) => sum + tensor.elements, 0);
     engine = await openBackend(request.engine === 'auto' && begun ? begun : request.engine);
     const { kind, adapter } = engine;
-    await record.begin(plan, engine);
+    await record.begin(plan, engine, request.stream);
     if (!record.found) await destination.requireRoom?.(own.bytesToWrite);
-    if (own.bytesToDownload > 0) meter.begin('downloading', own.bytesToDownload, 0);
+    const toDownload = models.passing ? 0 : own.bytesToDownload;
+    if (toDownload > 0) meter.begin('downloading', toDownload, 0);
     const hashing = {
       begin: (bytes: number) => meter.begin('hashing', bytes, 0),
       advance: (bytes: number, name: string) => meter.advance(bytes, name),
@@ -203,7 +207,14 @@ export async function runMerge(
     );
     // weights come last: a folder that was cut off is not taken for a model
     const use = usesOf(plan, request.destination, gguf?.file.file);
-    const extras = cardsWithUses(writtenExtras(plan), use, request.results ?? [], request.destination);
+    const recipe = formatRecipe(plan.recipe);
+    const extras = cardsWithUses(
+      writtenExtras(plan),
+      use,
+      request.results ?? [],
+      request.destination,
+      recipe,
+    );
     await writeSmallFiles(extras, models, destination, signal);
     const bytesOf = new Map(plan.tensors.map(({ name, dtype, shape }) => [name, tensorBytes(dtype, shape)!]));
     const order = files.flatMap((file) => file.tensors.map(({ name }) => bytesOf.get(name)!));
@@ -276,6 +287,7 @@ export async function runMerge(
       onWait: (seconds) => meter.spend('read', seconds),
       onTensor: (report) => meter.finishTensor(report),
     });
+    await inputs.passing?.requireSound();
     phases.rest('finishing');
     if (beside) shards.push(await (await record.openBeside()).finish());
     if (!plan.places) await writeIndex(destination, shardPlans);
@@ -290,7 +302,7 @@ export async function runMerge(
     const spent = secondsSince(before, phases.seconds());
     return {
       recipe: plan.recipe,
-      recipeSha256: await textSha256(formatRecipe(plan.recipe)),
+      recipeSha256: await textSha256(recipe),
       engine: kind,
       adapter,
       version: AMALGAM_VERSION,
@@ -304,13 +316,17 @@ export async function runMerge(
       }),
       shards: shards.map(({ file, bytes, hash }) => ({ file, bytes, hash })),
       tensors,
+      ...(inputs.passing && { passed: inputs.passing.passed() }),
       use,
       ...(calibrated ? { ahead: calibrated.report } : {}),
     };
   } catch (error) {
     // the studio resumes recipes of merges only
     const keep = planned.madeBy && !request.resume ? undefined : destination?.remains?.keep;
-    await (keep && !FUTILE.has(errorReport(error).code) ? keep() : destination?.discard());
+    const { code } = errorReport(error);
+    // what was written of inputs that came altered is of no use either
+    const isFutile = FUTILE.has(code) || (models.passing && code === 'IntegrityError');
+    await (keep && !isFutile ? keep() : destination?.discard());
     throw error;
   } finally {
     inputs?.close();
@@ -333,7 +349,9 @@ export function mergePhases(plan: Plan, models: OpenModels, resume = false): Pla
   const first = hashing(({ sha256, claimedSha256 }) => sha256 === undefined && (all || !!claimedSha256));
   const whole = measuredTensors(plan, methodById).length > 0;
   return [
-    ...(plan.bytesToDownload > 0 ? [{ phase: 'downloading' as const, work: plan.bytesToDownload }] : []),
+    ...(plan.bytesToDownload > 0 && !models.passing
+      ? [{ phase: 'downloading' as const, work: plan.bytesToDownload }]
+      : []),
     ...first,
     ...calibrating,
     ...(resume ? [{ phase: 'checking' as const, work: 0 }] : []),

@@ -1,6 +1,7 @@
 /** Planning and merging a recipe, of one document or of several. */
 
 import { copyOf, formatModelRef, type Recipe } from '../formats/recipe';
+import { recipeRepositories } from '../formats/recipe-models';
 import type { OpenModels } from '../host/models';
 import { cachedBytes } from '../host/storage';
 import { collectProblems } from '../inputs/problems';
@@ -85,9 +86,18 @@ export async function recipePlanReport(
   models: OpenModels,
   merges = false,
 ): Promise<PlanReport> {
-  if (!recipe.stages) return planReport(await (merges ? planToMerge : planRecipe)(recipe, models));
+  const more = async (plans: readonly Plan[]) =>
+    recipeRepositories(recipe).every((name) => name.startsWith('samples/'))
+      ? {}
+      : (await import('./hub-plan')).hubReport(recipe, plans, models);
+  if (!recipe.stages) {
+    const plan = await (merges ? planToMerge : planRecipe)(recipe, models);
+    return { ...planReport(plan), ...(await more([plan])) };
+  }
   const { planStages, stagedReport } = await import('./stages-plan');
-  return stagedReport(await planStages(recipe, models, methodById, await cachedBytes()));
+  const staged = await planStages(recipe, models, methodById, await cachedBytes());
+  const plans = [...staged.stages.map(({ plan }) => plan), ...(staged.result ? [staged.result] : [])];
+  return { ...stagedReport(staged), ...(await more(plans)) };
 }
 
 /** Writes a plan whose change is cut to a LoRA. */
@@ -107,12 +117,13 @@ export type CutToLora = (
  */
 export async function mergeRecipe(
   request: MergeRequest,
-  models: OpenModels,
+  given: OpenModels,
   signal: AbortSignal,
   onProgress: (progress: Progress) => void,
   watch?: ShardWatch,
   loadCut?: () => Promise<{ cutToLora: CutToLora }>,
 ): Promise<MergeReport> {
+  const models: OpenModels = request.stream ? { ...given, passing: true } : given;
   if (request.part) (await import('./output-part')).requireParts(request.recipe);
   if (request.recipe.stages) {
     const { runStages } = await import('./stages-job');

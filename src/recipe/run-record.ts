@@ -37,7 +37,7 @@ export interface RunRecord {
   /** Journal of an interrupted run; undefined for a new one. */
   readonly found: RunJournal | undefined;
   /** Notes what is merged and on what. @throws RunChanged when the interrupted run was of something else */
-  begin(plan: Plan, engine: { kind: BackendKind; adapter: string }): Promise<void>;
+  begin(plan: Plan, engine: { kind: BackendKind; adapter: string }, stream?: boolean): Promise<void>;
   /**
    * Notes the output that is written from here on, and finds what an interrupted run has done of it.
    * @param readPieces what is known of inputs whose hash was not known before, all of it where a run goes on
@@ -114,7 +114,7 @@ export async function openRunRecord(
 
   return {
     found,
-    async begin(plan, { kind: engine, adapter }) {
+    async begin(plan, { kind: engine, adapter }, stream = false) {
       const recipe = originText(plan).text;
       if (found) {
         if (found.begun.recipe !== recipe) throw changed('its recipe was another one');
@@ -124,7 +124,8 @@ export async function openRunRecord(
         return;
       }
       const startedAt = new Date().toISOString();
-      await note({ kind: 'begun', version: 2, recipe, engine, adapter, startedAt });
+      const inputs = stream ? { stream: true as const } : {};
+      await note({ kind: 'begun', version: 2, recipe, engine, adapter, startedAt, ...inputs });
     },
     async point(shards, beside, pieces, signal, onBytes) {
       besidePlan = beside;

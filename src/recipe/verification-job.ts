@@ -1,4 +1,7 @@
 import { AmalgamError } from '../errors';
+import { familyOf, licenseFindings } from '../formats/model-family';
+import type { Recipe } from '../formats/recipe';
+import { repositoriesRead } from '../formats/recipe-models';
 import { parseSafetensorsHeader, type StoredTensor } from '../formats/safetensors-header';
 import type { OpenModels } from '../host/models';
 import { progressMeter } from '../host/progress-meter';
@@ -31,7 +34,7 @@ export async function runVerify(
   onProgress: (progress: Progress) => void,
 ): Promise<VerifyReport> {
   const begun = performance.now();
-  const { recipe, engine, merged, isForeign = false } = request;
+  const { recipe, engine, merged, isForeign = false, stream = false } = request;
   const { folder } = await models.open(merged);
   // on the Hub nothing but the weights is read, and these once
   const isHere = hubCommit(folder.origin) === undefined;
@@ -46,7 +49,7 @@ export async function runVerify(
   const files = await checkWritten(folder.files, signal, onFile, isHashed);
   const shards: ShardComparison[] = [];
   const watch = await compareStored(folder, isForeign, (comparison) => shards.push(comparison));
-  const again = await merge({ recipe, engine, destination: { kind: 'nowhere' } }, watch);
+  const again = await merge({ recipe, engine, stream, destination: { kind: 'nowhere' } }, watch);
   const changedInputs: string[] = [];
   for (const { id, file, hash } of again.inputs) {
     const name = inputName(id, file);
@@ -56,16 +59,37 @@ export async function runVerify(
     const source = models.file(id, file).file.open();
     if ((await hashLike(named, source, signal)) !== named) changedInputs.push(name);
   }
+  const read = Object.fromEntries(again.inputs.map(({ id, file, hash }) => [inputName(id, file), hash]));
   return {
     agrees:
       shards.every(({ isHeaderSame, differing }) => isHeaderSame !== false && differing.length === 0) &&
       (files === null || isAsWritten(files)),
     files,
     shards,
+    outputs: Object.fromEntries(again.shards.map(({ file, hash }) => [file, hash])),
+    inputs: read,
     changedInputs,
+    uncheckedInputs: Object.keys(request.inputs).filter((name) => read[name] === undefined),
+    ...(await licensesOf(folder, recipe, models)),
     engine: again.engine,
     seconds: (performance.now() - begun) / 1000,
   };
+}
+
+/** The family of the merge and of the models it was made from, and what their licenses say of its own. */
+async function licensesOf(
+  { family: [own] = [], path }: ModelFolder,
+  recipe: Recipe,
+  models: OpenModels,
+): Promise<Pick<VerifyReport, 'family' | 'licenses'>> {
+  const folders = [];
+  for (const name of repositoriesRead(recipe)) folders.push((await models.open(name)).folder);
+  const merged = own ?? { id: path, parents: [] };
+  const parents = folders.flatMap(({ family }) => family?.[0]?.id ?? []);
+  const family = familyOf([{ family: [{ ...merged, parents }] }, ...folders]);
+  if (parents.length === 0) return { family: [], licenses: [] };
+  const name = merged.id.replace(/^.*\//, '');
+  return { family, licenses: licenseFindings(family, parents, { ...merged, name }) };
 }
 
 // Comparison of shards that are merged again with those that are stored.

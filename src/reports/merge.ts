@@ -1,6 +1,7 @@
 /** Merging and verifying: requests and reports. The merge report is one schema for command, studio and tests. */
 
 import type { CardResult } from '../formats/card-results';
+import type { FamilyMember, LicenseFinding } from '../formats/model-family';
 import type { OutputPart } from '../formats/output-part';
 import type { Recipe } from '../formats/recipe';
 import type { UseSnippet } from '../formats/use-snippets';
@@ -18,6 +19,8 @@ export interface MergeRequest {
   tileElements?: number;
   /** The best merge of the recipe's base and contributors is found, and merged in its place. */
   recommended?: Omit<FindBestRequest, 'recipe' | 'engine'>;
+  /** Weights on the Hub that are not in the cache pass by: they are stored nowhere. */
+  stream?: boolean;
   /** Continues an interrupted merge of this recipe at the destination; begins where there is none. */
   resume?: boolean;
   /** Writes this part of the output alone. */
@@ -33,6 +36,8 @@ export interface InterruptedRun {
   /** Backend it was begun on and continues with: others may differ in the last bit. */
   engine: BackendKind;
   adapter: string;
+  /** Its inputs pass by. */
+  stream?: true;
   /** ISO 8601. */
   startedAt: string;
   /** All 0 where it was cut off while downloading. */
@@ -67,6 +72,8 @@ export interface MergeReport {
   inputs: { id: string; file: string; hash: string }[];
   shards: { file: string; bytes: number; hash: string }[];
   tensors: TensorReport[];
+  /** Of inputs that passed by: bytes that came, of them those that came again, and files seen whole with the Hub's sha256. */
+  passed?: { bytes: number; again: number; checked: number; files: number };
   /** Report of calibration. Where λ was searched for, `recipe` has the value chosen. */
   ahead?: CalibrationReport;
   /** Of a merge whose change was cut to a LoRA; `tensors` is empty then. */
@@ -88,6 +95,8 @@ export interface VerifyRequest {
   inputs: Record<string, string>;
   /** Another program wrote it: its files have other headers, and may be cut elsewhere. */
   isForeign?: boolean;
+  /** As of a merge. */
+  stream?: boolean;
   engine: BackendChoice;
 }
 
@@ -124,8 +133,16 @@ export interface VerifyReport {
   /** Null for an output that has no list of hashes. */
   files: WrittenFiles | null;
   shards: ShardComparison[];
+  /** Tree hashes of the shards that the recipe gives, and hashes of the files it was read from, by their names. */
+  outputs: Record<string, string>;
+  inputs: Record<string, string>;
   /** Inputs whose hash is not the one that the output names. */
   changedInputs: string[];
+  /** Inputs that the output names, and that were not read: the recipe leads to no such file here. */
+  uncheckedInputs: string[];
+  /** The model's family on the Hub, and what its licenses forbid of the license that the model has. */
+  family: FamilyMember[];
+  licenses: LicenseFinding[];
   engine: BackendKind;
   seconds: number;
 }

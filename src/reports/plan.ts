@@ -1,4 +1,5 @@
 /** The plan as the window sees it. */
+import type { FamilyMember } from '../formats/model-family';
 
 export interface PlanReport {
   problems: PlanProblem[];
@@ -17,8 +18,22 @@ export interface PlanReport {
   layers: number;
   /** Of a recipe with stages: their plans, in order. `problems` and the numbers of bytes above include them. */
   stages?: { name: string; report: PlanReport }[];
+  /** What passing inputs by takes; absent where nothing has to be downloaded. */
+  stream?: StreamReport;
+  /** Models on the Hub that are merged, and those that they come from; absent where none is from there. */
+  family?: readonly FamilyMember[];
   /** Absent where the recipe cannot be planned that far. */
   vocabulary?: VocabularyInfo;
+}
+
+/** Inputs on the Hub that pass by a merge, stored nowhere. */
+export interface StreamReport {
+  /** Bytes of `bytesToDownload` that pass by instead. */
+  bytes: number;
+  /** Most bytes of them in memory, beside `peakBytes`. */
+  memory: number;
+  /** What is read a second time or more; `bytes` is null where it depends on what comes before. */
+  again: { why: string; bytes: number | null }[];
 }
 
 export interface PlanProblem {

@@ -2,6 +2,7 @@
 import { listFiles } from '@huggingface/hub';
 import * as v from 'valibot';
 import { AmalgamError } from '../errors';
+import type { FamilyMember, Relation } from '../formats/model-family';
 import { type ByteSink, type ByteSource, checkByteRange } from './byte-source';
 import type { RequestSubject } from './http-error';
 import { type Hub, hubHeaders } from './hub-request';
@@ -29,6 +30,7 @@ const infoSchema = v.object({
   sha: v.pipe(v.string(), v.regex(/^[0-9a-f]{40}$/)),
   tags: v.optional(v.array(v.string()), []),
   gated: v.optional(v.union([v.boolean(), v.string()]), false),
+  cardData: v.fallback(v.optional(v.record(v.string(), v.unknown())), {}),
 });
 
 /** What the page of a repository says of it. */
@@ -41,9 +43,14 @@ export interface RepoFacts {
   gated?: true;
 }
 
-/** Repository as the hub describes it: its current name, the commit, and what its page says. */
-export function repoInfo(said: unknown): { name: string; commit: string; facts: RepoFacts } {
-  const { name, sha, tags, gated } = v.parse(infoSchema, said);
+/** Repository as the hub describes it: its current name, the commit, what its page says, and its place in a family. */
+export function repoInfo(said: unknown): {
+  name: string;
+  commit: string;
+  facts: RepoFacts;
+  member: FamilyMember;
+} {
+  const { name, sha, tags, gated, cardData = {} } = v.parse(infoSchema, said);
   const tagged = (prefix: string) => tags.find((tag) => tag.startsWith(prefix))?.slice(prefix.length);
   const license = tagged('license:');
   const copyOf = tagged('base_model:quantized:');
@@ -52,8 +59,24 @@ export function repoInfo(said: unknown): { name: string; commit: string; facts: 
     ...(copyOf === undefined ? {} : { copyOf }),
     ...(gated === false ? {} : { gated: true as const }),
   };
-  return { name, commit: sha, facts };
+  const parents = new Set(
+    tags.flatMap((tag) => /^base_model:(?:\w+:)?([\w.-]+\/[\w.-]+)$/.exec(tag)?.[1] ?? []),
+  );
+  parents.delete(name);
+  const relation = RELATIONS.find((one) => tags.some((tag) => tag.startsWith(`base_model:${one}:`)));
+  const text = (key: string) => (typeof cardData[key] === 'string' ? cardData[key] : undefined);
+  const [licenseName, licenseLink] = [text('license_name'), text('license_link')];
+  const member = {
+    ...{ id: name, parents: [...parents] },
+    ...(relation && { relation }),
+    ...(license !== undefined && { license }),
+    ...(licenseName !== undefined && { licenseName }),
+    ...(licenseLink !== undefined && { licenseLink }),
+  };
+  return { name, commit: sha, facts, member };
 }
+
+const RELATIONS: readonly Relation[] = ['merge', 'adapter', 'finetune', 'quantized'];
 
 /** More are hardly a model that can be merged, nor a dataset that can be gone through. */
 const MOST_FILES = 20_000;

@@ -102,7 +102,7 @@ describe('opening a model', () => {
     const model = await openHubModel(hub(), 'amalgam/base');
     expect(model.path).toBe('amalgam/base');
     expect(model.facts.license).toBe('mit');
-    expect(model.license).toBe('mit');
+    expect(model.family).toMatchObject([{ id: 'amalgam/base', license: 'mit', parents: [] }]);
     expect(model.origin).toMatchObject({ kind: 'hub', repo: 'amalgam/base', revision: 'main' });
     expect(model.origin.commit).toMatch(/^[0-9a-f]{40}$/);
     expect(model.files).toHaveLength(6);

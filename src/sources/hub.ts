@@ -2,9 +2,11 @@ import { datasetInfo, listModels, modelInfo } from '@huggingface/hub';
 import * as v from 'valibot';
 import { AmalgamError } from '../errors';
 import { type HubId, hubFile, parseDatasetId, parseHubId } from '../formats/hub-id';
+import type { FamilyMember } from '../formats/model-family';
 import { displayName } from '../formats/names';
 import type { HubHit, HubQuery } from '../reports/models';
 import type { RequestSubject } from './http-error';
+import { readFamily } from './hub-family';
 import { type HubRepo, listRepo, type RepoFacts, repoInfo } from './hub-file';
 import { type Hub, hubFailure, hubFetch } from './hub-request';
 import type { ModelFile, ModelFolder } from './model-folder';
@@ -93,13 +95,12 @@ export async function openHubModel(
   const asked = parseHubId(revision === undefined ? id : `${id}@${revision}`, hub.url);
   const { file, ...named } = hubFile(asked.id);
   const opened = await openRepo(hub, 'model', { ...asked, id: named.repo }, signal);
-  const { id: repo, commit, files, facts } = opened;
+  const { id: repo, commit, files, facts, family } = opened;
   return {
     path: file === undefined ? repo : `${repo}/${file}`,
     origin: { kind: 'hub', repo, revision: asked.revision ?? 'main', commit },
     files: file === undefined ? files : aroundFile(files, file, repo),
-    ...(facts.license !== undefined && { license: facts.license }),
-    facts,
+    ...{ family, facts },
   };
 }
 
@@ -129,22 +130,25 @@ async function openRepo(
   type: 'model' | 'dataset',
   { id, revision }: HubId,
   signal: AbortSignal | undefined,
-): Promise<HubDataset> {
+): Promise<HubDataset & { family: FamilyMember[] }> {
   const { subject } = repoOf(hub, type, id);
   const shared = { hubUrl: hub.url, fetch: hubFetch(hub, subject, signal) };
   const asked = {
     name: id,
     ...(revision === undefined ? {} : { revision }),
-    additionalFields: ['sha' as const, 'tags' as const],
+    additionalFields: ['sha' as const, 'tags' as const, ...(type === 'model' ? ['cardData' as const] : [])],
     ...shared,
   };
   try {
     const said = await (type === 'model' ? modelInfo(asked) : datasetInfo(asked));
-    const { name, commit, facts } = repoInfo(said);
+    const { name, commit, facts, member } = repoInfo(said);
     // The Hub answers for a renamed repository under its new name.
     const repo = repoOf(hub, type, parseHubId(name, hub.url).id);
-    const files = await listRepo(hub, repo, type, commit, shared, TOO_MANY[type]);
-    return { id: repo.id, commit, files, facts };
+    const [files, family] = await Promise.all([
+      listRepo(hub, repo, type, commit, shared, TOO_MANY[type]),
+      type === 'model' ? readFamily(hub, { ...member, id: repo.id }, signal) : [],
+    ]);
+    return { id: repo.id, commit, files, facts, family };
   } catch (thrown) {
     throw await hubFailure(thrown, subject);
   }

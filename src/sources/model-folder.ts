@@ -1,3 +1,4 @@
+import type { FamilyMember } from '../formats/model-family';
 import type { ByteSource } from './byte-source';
 
 /** A folder of model files (a checkpoint or an adapter), wherever it lives. */
@@ -7,8 +8,8 @@ export interface ModelFolder {
   readonly origin: ModelOrigin;
   /** Relative paths with forward slashes, in the order the origin lists them. */
   readonly files: readonly ModelFile[];
-  /** License of the model card, where the origin reports it. */
-  readonly license?: string;
+  /** It first, then the models it was made from, where the origin says so, with their licenses. */
+  readonly family?: readonly FamilyMember[];
 }
 
 export type ModelOrigin =

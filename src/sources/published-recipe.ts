@@ -1,6 +1,8 @@
 /** How a model was merged, as its own files say. */
+import * as v from 'valibot';
 import { parseDocument } from 'yaml';
 import { AmalgamError } from '../errors';
+import type { FamilyMember } from '../formats/model-family';
 import { displayName } from '../formats/names';
 import { headerLength, parseSafetensorsHeader } from '../formats/safetensors-header';
 import { parseJson } from '../formats/strict-json';
@@ -80,16 +82,39 @@ async function smallText(
   return new TextDecoder().decode(await source.read(0, source.byteLength, signal));
 }
 
-/** Models that the front matter of a card names as those it was merged from. */
-function parentsIn(card: string): string[] {
+/** Models that a card names as those it was merged from: a fine-tune names one base; several are those of a merge. */
+function parentsIn(card: string): readonly string[] {
+  const { parents, relation } = cardMember('', card);
+  return relation === 'merge' || parents.length > 1 ? parents : [];
+}
+
+/** A model as the front matter of its card describes it. */
+export function cardMember(id: string, card: string): FamilyMember {
   const document = parseDocument(FRONT.exec(card)?.[1] ?? '');
   // what is no YAML names nothing, and no card needs aliases
-  if (document.errors.length > 0 || /[&*]\w/.test(String(document.contents))) return [];
-  const front: unknown = document.toJS();
-  if (typeof front !== 'object' || front === null || !('base_model' in front)) return [];
-  const { base_model: parents } = front;
-  const names = Array.isArray(parents) ? parents.filter((name) => typeof name === 'string') : [];
-  const isMerge = 'base_model_relation' in front && front.base_model_relation === 'merge';
-  // a fine-tune names one base; several are those of a merge
-  return isMerge || names.length > 1 ? names : [];
+  const isPlain = document.errors.length === 0 && !/[&*]\w/.test(String(document.contents));
+  const read = v.safeParse(frontSchema, isPlain ? document.toJS() : {});
+  const front = read.success ? read.output : {};
+  const bases = front.base_model ?? [];
+  const parents = (Array.isArray(bases) ? bases : [bases]).filter((name) => typeof name === 'string');
+  return {
+    ...{ id, parents },
+    ...(front.base_model_relation && { relation: front.base_model_relation }),
+    ...(front.license !== undefined && { license: front.license }),
+    ...(front.license_name !== undefined && { licenseName: front.license_name }),
+    ...(front.license_link !== undefined && { licenseLink: front.license_link }),
+  };
 }
+
+/** A field of another kind says nothing. */
+const optionalText = v.fallback(v.optional(v.string()), undefined);
+const frontSchema = v.object({
+  base_model: v.optional(v.unknown()),
+  base_model_relation: v.fallback(
+    v.optional(v.picklist(['merge', 'adapter', 'finetune', 'quantized'])),
+    undefined,
+  ),
+  license: optionalText,
+  license_name: optionalText,
+  license_link: optionalText,
+});

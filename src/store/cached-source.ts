@@ -23,20 +23,35 @@ export async function openCached(
   await ensureBlob({ sha256, byteLength, name: fileTitle(folder, file), source: file.open() }, options);
   const source = await openListedBlob(folder, file, sha256);
   try {
-    for (const { begin, end, sha256: seen } of readAhead.get(file) ?? []) {
-      if ((await digestOf(await source.read(begin, end, options.signal))) !== seen) {
-        throw new AmalgamError(
-          'IntegrityError',
-          `${fileTitle(folder, file)} came altered when it was looked at: bytes ${begin} to ${end} are others in the whole file, which has its sha256.`,
-          'Open the model again. If it happens again, something between you and the hub alters files: try another network.',
-        );
-      }
+    for (const { begin, end } of readAhead.get(file) ?? []) {
+      await checkAhead(folder, file, begin, await source.read(begin, end, options.signal));
     }
   } catch (thrown) {
     source.close();
     throw thrown;
   }
   return source;
+}
+
+/**
+ * Compares bytes of a file, from `at` on, with parts of them that a plan was made of.
+ * @throws AmalgamError `IntegrityError` where they are others
+ */
+export async function checkAhead(
+  folder: ModelFolder,
+  file: ModelFile,
+  at: number,
+  bytes: Uint8Array<ArrayBuffer>,
+): Promise<void> {
+  for (const { begin, end, sha256 } of readAhead.get(file) ?? []) {
+    if (begin < at || end > at + bytes.length) continue;
+    if ((await digestOf(bytes.slice(begin - at, end - at))) === sha256) continue;
+    throw new AmalgamError(
+      'IntegrityError',
+      `${fileTitle(folder, file)} came altered when it was looked at: bytes ${begin} to ${end} are others in the file itself.`,
+      'Open the model again. If it happens again, something between you and the hub alters files: try another network.',
+    );
+  }
 }
 
 /** Bytes `[begin, end)` as they were when only they were asked for. */
@@ -138,7 +153,8 @@ function withoutClosing(file: ModelFile): OpenSource {
   };
 }
 
-function fileTitle(folder: ModelFolder, file: ModelFile): string {
+/** A file as messages name it. */
+export function fileTitle(folder: ModelFolder, file: ModelFile): string {
   return `${folder.path}: ${file.path}`;
 }
 

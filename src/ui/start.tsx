@@ -14,6 +14,7 @@ import { Tooltip } from 'radix-ui';
 import { Component, type ErrorInfo, type ReactNode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { errorReport } from '../errors';
+import { takeLaunches } from './launched';
 import { hasDirectoryPicker, remember, remembered } from './local/local-files';
 import { ErrorCard } from './parts/Message';
 import { watchKeys } from './state/actions';
@@ -58,6 +59,7 @@ function bootStudio(studio: Studio): () => void {
   let stopped = false;
   readAddress(studio);
   void startEngine(studio);
+  takeLaunches(studio);
   const watchEdits = (saved?: RecipeState) => {
     if (stopped) return;
     const open = () => void noticed(studio, () => openLink(studio));

@@ -37,7 +37,6 @@ import type { PushProgress, PushRequest, PushSource } from '../reports/push';
 import type { ScoreTasksRequest, TasksProgress } from '../reports/tasks';
 import type { CacheInfo, WorkerInfo } from '../reports/worker';
 import { fileSource } from '../sources/file-source';
-import { foldersFromFiles } from '../sources/local-folder';
 import type { ModelFolder } from '../sources/model-folder';
 import { sampleFolders, sampleTexts } from '../sources/sample';
 import { sha256Of } from '../sources/sha256';
@@ -186,7 +185,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     openSample: () => addAll(sampleFolders()),
     /** Opens every model folder found in the files (a folder with a config or weights is a model). */
     async openLocal(files: LocalFile[]) {
-      const folders = foldersFromFiles(files);
+      const folders = (await import('../sources/local-folder')).foldersFromFiles(files);
       if (folders.length === 0) {
         throw new AmalgamError(
           'NotFound',

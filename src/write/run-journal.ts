@@ -16,6 +16,8 @@ export type JournalEntry =
       engine: BackendKind;
       adapter: string;
       startedAt: string;
+      /** Its inputs pass by. */
+      stream?: true;
     }
   /** The inputs are there: the sha256 of all shard headers, tensors and bytes of tensor data in all. */
   | { kind: 'planned'; headersSha256: string; tensors: number; bytes: number }

@@ -1,25 +1,21 @@
-import { readFile } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, resolve } from 'node:path';
 import { fromErrorReport } from '../../errors';
 import { datasetOptions, evaluateOptions } from '../../evaluate/options';
 import { cardWithResults } from '../../formats/card-results';
-import { HASHES_FILE, withOutputHash } from '../../formats/output-hashes';
 import { counted, formatSeconds } from '../../formats/quantity';
 import type { DatasetRequest } from '../../reports/dataset';
 import type { EvaluateManyReport, RunningProgress } from '../../reports/evaluate';
 import type { Options } from '../../reports/option';
 import { pairedDifference, verdict } from '../../reports/paired-error';
 import type { ScoreTasksReport, TaskSource } from '../../reports/tasks';
-import { bufferSource } from '../../sources/buffer-source';
-import { treeOf } from '../../sources/tree-hash';
 import { cardResult, comparisons, harnessResults } from '../../tasks/harness-report';
 import { taskOptions } from '../../tasks/options';
 import type { WorkerCalls } from '../../worker/calls';
 import { type Arguments, defineVerb, type Place, runOptions, usage } from '../arguments';
-import { itemsOf, readInput, readTextFile, taskSource } from '../input-files';
+import { changeCard, itemsOf, readInput, readTextFile, taskSource } from '../input-files';
 import { openTargets } from '../job';
 import { columns, datasetText, errorText, evaluateText, withProgress } from '../print';
-import { reportWriter, writeWhole } from '../report-file';
+import { reportWriter } from '../report-file';
 
 const oneInput = { either: 'input', needed: true } as const;
 
@@ -88,28 +84,22 @@ async function runTasks({ subjects: names, options }: Command, place: Place): Pr
     models: report.models.map((model, i) => harnessResults(names[i]!, model, report.tasks)),
     comparisons: comparisons(report).map(({ a, b, ...test }) => ({ a: names[a], b: names[b], ...test })),
   });
-  if (card !== undefined) await writeCard(card, report, workingFolder);
+  if (card !== undefined) await writeCard(card, report);
   await write(`${scoresText(report, names)}\n`);
   const failed = report.models.some((model) => model.tasks.some((outcome) => 'error' in outcome));
   if (failed) say('A model could not be scored: see the table.');
   return failed ? 1 : 0;
 }
 
-/** Puts the scores of the first model into its card, and the card's new hash into the file of hashes beside it. */
-async function writeCard(card: string, report: ScoreTasksReport, workingFolder: string): Promise<void> {
+/** Puts the scores of the first model into its card. */
+async function writeCard(card: string, report: ScoreTasksReport): Promise<void> {
   const results = report.tasks.flatMap((info, t) => {
     const outcome = report.models[0]?.tasks[t];
     if (!outcome || 'error' in outcome) return [];
     const { metrics, items } = outcome.score;
     return [cardResult(info, metrics, items.filter(({ refused }) => refused === undefined).length)];
   });
-  const text = cardWithResults(await readTextFile(card, workingFolder), basename(dirname(card)), results);
-  await writeWhole(card, text);
-  const hashes = join(dirname(card), HASHES_FILE);
-  const found = await readFile(hashes, 'utf8').catch(() => undefined);
-  if (found === undefined) return;
-  const hash = await treeOf(bufferSource(new TextEncoder().encode(text), card));
-  await writeWhole(hashes, withOutputHash(found, basename(card), hash));
+  await changeCard(card, (text) => cardWithResults(text, basename(dirname(card)), results));
 }
 
 const datasetsOf = ({ tasks }: ScoreTasksReport) =>

@@ -13,7 +13,7 @@ import { diskFolder, listFolder } from '../folder-listing';
 import { openOutput } from '../output-folder';
 import { type FoundPart, findParts, requireSameRun } from '../output-parts';
 import { cleanPartials, lookAtTarget } from '../partial-output';
-import { writtenText } from '../print';
+import { writtenText } from '../verify-text';
 
 export const joinVerb = defineVerb({
   name: 'join',
@@ -69,7 +69,7 @@ function requireAll(parts: readonly FoundPart[], whole: string): void {
     throw new AmalgamError(
       'NotFound',
       `There is no finished part of ${displayName(whole)}.`,
-      `Write them first: amalgam merge recipe.yml --out ${displayName(whole)} --part 1/4, and so on.`,
+      `Write them first, each of n by amalgam merge recipe.yml --out ${displayName(whole)} --part i/n; a merge in one needs no join.`,
     );
   }
   requireSameRun(parts, first);

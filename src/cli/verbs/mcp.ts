@@ -61,7 +61,7 @@ function toolOf({ name, about, subjects, options }: Verb): ServedTool {
   const items = { type: 'string', description: words };
   return {
     name,
-    description: about,
+    description: asArguments(about),
     inputSchema: {
       type: 'object',
       properties: {
@@ -78,8 +78,13 @@ function toolOf({ name, about, subjects, options }: Verb): ServedTool {
   };
 }
 
+/** Words of the command line as those of a tool: `--gguf-only` is its argument `gguf-only`. */
+function asArguments(words: string): string {
+  return words.replace(/--([a-z][\w-]*)/g, '`$1`');
+}
+
 function schemaOf(option: Option): object {
-  const description = option.help;
+  const description = asArguments(option.help);
   switch (option.kind) {
     case 'boolean':
       return { type: 'boolean', description };

@@ -29,6 +29,10 @@ export const mergeVerb = defineVerb({
       ...{ kind: 'boolean', default: false, either: 'result' },
       help: 'Writes nothing but to the cache: masks, changes and thresholds that all parts need.',
     },
+    stream: {
+      ...{ kind: 'boolean', default: false },
+      help: 'Keeps no inputs: those on the Hub that are not in the cache pass by, read by ranges.',
+    },
     resume: { kind: 'boolean', help: 'Goes on with what an interrupted merge has written.', default: false },
     part: {
       kind: 'text',
@@ -76,7 +80,9 @@ export const mergeVerb = defineVerb({
     push: ['private'],
   },
 
-  check({ options: { part, prepare, recommended, push } }) {
+  check({ options: { part, prepare, recommended, push, stream } }) {
+    if (stream && recommended)
+      throw usage('--recommended reads the models once for every merge it tries: leave out --stream.');
     if (part === undefined && !prepare) return;
     if (recommended) throw usage('--recommended finds one merge: merge its recipe in parts.');
     if (push !== undefined) throw usage('A part is not pushed: join the parts and push the output.');
@@ -84,8 +90,21 @@ export const mergeVerb = defineVerb({
 
   async run({ subjects: [named = ''], options }, place) {
     const { say, undo, workingFolder } = place;
-    const { engine, resume, recommended, budget, seed, adapter, rank, energy, gguf, ggufOnly, imatrix, hub } =
-      options;
+    const {
+      engine,
+      resume,
+      stream,
+      recommended,
+      budget,
+      seed,
+      adapter,
+      rank,
+      energy,
+      gguf,
+      ggufOnly,
+      imatrix,
+      hub,
+    } = options;
     const push = options.push !== undefined && {
       ...{ repo: repoOf(options.push), private: options.private, replace: false },
       ...(hub !== undefined && { hub }),
@@ -132,6 +151,7 @@ export const mergeVerb = defineVerb({
         engine,
         destination: { kind: 'nowhere' as const },
         part: PREPARED,
+        stream,
       };
       const report = await withProgress((print) => job.calls.merge(request, print));
       await writeReport(report);
@@ -146,7 +166,7 @@ export const mergeVerb = defineVerb({
     await output.checkRoom(plan.bytesToWrite / (part?.of ?? 1));
     const destination = job.worker.writeTo(output, basename(whole));
     const request = {
-      ...{ recipe: job.recipe, engine, destination, resume },
+      ...{ recipe: job.recipe, engine, destination, resume, stream },
       ...(part && { part }),
       ...(recommended && { recommended: { texts: [], steps: BEST_STEPS, budget, seed } }),
     };

@@ -1,5 +1,5 @@
 import { basename, dirname, resolve } from 'node:path';
-import project from '../../../package.json';
+import { homepage } from '../../../package.json';
 import { AmalgamError } from '../../errors';
 import { isRepoId } from '../../formats/hub-id';
 import { counted, formatBytes, formatSeconds } from '../../formats/quantity';
@@ -44,9 +44,6 @@ export interface PushOptions {
   message?: string;
   hub?: string;
 }
-
-/** Address of the hosted studio, where there is one. */
-const homepage = 'homepage' in project ? String(project.homepage) : undefined;
 
 /** @throws Usage unless it is `owner/name` */
 export function repoOf(repo: string): string {

@@ -1,36 +1,46 @@
 import { stat } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
+import { version } from '../../../package.json';
 import { AmalgamError } from '../../errors';
-import { displayName } from '../../formats/names';
+import { displayName, printableJson } from '../../formats/names';
 import { HASHES_FILE, parseHashes } from '../../formats/output-hashes';
 import type { Recipe } from '../../formats/recipe';
+import { formatRecipe } from '../../formats/recipe-format';
 import { repositoriesRead } from '../../formats/recipe-models';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { type PublishedRecipe, publishedRecipe } from '../../sources/published-recipe';
 import { checkWritten, isAsWritten } from '../../write/output-commit';
 import { defineVerb, engineOptions, type Place, usage } from '../arguments';
 import { diskFolder, listFolder } from '../folder-listing';
+import { changeCard, readTextFile } from '../input-files';
 import { askHub, locateModels, openJob, type Where } from '../job';
-import { verifyText, withProgress, writtenText } from '../print';
+import { withProgress } from '../print';
+import { verifiedMerge, verifyText, withVerification, writtenText } from '../verify-text';
 
 export const verifyVerb = defineVerb({
   name: 'verify',
   subjects: ['model'],
   about:
-    'Hashes every file and compares with amalgam-hashes.json, then repeats the merge that the metadata, or its mergekit_config.yml, describe and compares the bytes; of a model on the Hub, by ranges. Exit code 1 when they differ. --hashes leaves out the merge. The metadata names models, not folders: they are looked up beside the merged folder, or where the recipe of --recipe has them; that it is another recipe is said.',
+    'Hashes every file and compares with amalgam-hashes.json, then repeats the merge that the metadata, or its mergekit_config.yml, describe and compares the bytes; of a model on the Hub, by ranges. Exit code 1 when they differ. --hashes leaves out the merge; --json has the tree hashes and the family with its licenses, which --card puts into a model card. The metadata names models, not folders: they are looked up beside the merged folder, or where the recipe of --recipe has them; that it is another recipe is said.',
   options: {
     recipe: { kind: 'text', argument: 'FILE', help: 'A recipe that has the models where they are.' },
     hashes: { kind: 'boolean', help: 'Hashes the files alone; no model is needed.', default: false },
+    json: { kind: 'boolean', help: 'The result as JSON, with the tree hashes.', default: false },
+    card: { kind: 'text', argument: 'README.md', help: 'A model card that takes the result.' },
+    stream: { kind: 'boolean', help: 'Keeps no inputs, as merge --stream.', default: false },
     ...engineOptions,
   },
 
-  check({ options: { hashes, recipe } }) {
-    if (hashes && recipe !== undefined) throw usage('verify --hashes merges nothing: it takes no --recipe.');
+  check({ options: { hashes, recipe, json, card } }) {
+    if (hashes && (recipe !== undefined || json || card !== undefined))
+      throw usage('verify --hashes merges nothing: it takes no --recipe, --json or --card.');
   },
 
   async run({ subjects: [merged = ''], options }, place) {
     const { workingFolder } = place;
     const folder = resolve(workingFolder, merged);
+    const card = options.card === undefined ? undefined : resolve(workingFolder, options.card);
+    if (card !== undefined) await readTextFile(card, workingFolder);
     if (options.hashes) {
       const { files } = await listFolder(folder);
       const written = await checkWritten(diskFolder(merged, files.values()).files);
@@ -61,9 +71,19 @@ export const verifyVerb = defineVerb({
     );
     if (isHere) await job.worker.listModel(folder);
     const { ref } = await (isHere ? job.calls.openDisk(folder, folder) : job.calls.openHub(merged));
-    const request = { merged: ref, recipe: job.recipe, inputs, isForeign, engine: options.engine };
+    const request = {
+      merged: ref,
+      recipe: job.recipe,
+      inputs,
+      isForeign,
+      engine: options.engine,
+      stream: options.stream,
+    };
     const report = await withProgress((print) => job.calls.verify(request, print));
-    await place.write(`${verifyText(report)}\n`);
+    const name = isHere ? basename(folder) : displayName(ref);
+    const result = verifiedMerge(report, { model: name, recipe: formatRecipe(job.recipe), version });
+    await place.write(options.json ? `${printableJson(result)}\n` : `${verifyText(report)}\n`);
+    if (card !== undefined) await changeCard(card, (text) => withVerification(text, report, result));
     return report.agrees ? 0 : 1;
   },
 });

@@ -96,14 +96,14 @@ function asWritten(origin: TensorRef, dtype: Dtype): TensorRef {
 }
 
 /** adapter_config.json, the card and the recipe. */
-export function extrasOf(
+export async function extrasOf(
   recipe: Recipe,
   method: MergeMethod,
   adapters: readonly Adapter[],
   modules: readonly AdapterModule[],
   problems: Problems,
   naming: LoraNaming,
-): Plan['extras'] {
+): Promise<Plan['extras']> {
   const { config } = adapters[0]!;
   const opened = new Map(adapters.map((adapter) => [adapter.path, adapter]));
   if (!naming.config) return cardOf(recipe, method, opened, 'diffusers', problems);
@@ -118,7 +118,7 @@ export function extrasOf(
   });
   return [
     { path: 'adapter_config.json', content: { text } },
-    ...cardOf(recipe, method, opened, 'peft', problems),
+    ...(await cardOf(recipe, method, opened, 'peft', problems)),
   ];
 }
 

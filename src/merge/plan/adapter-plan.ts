@@ -104,7 +104,7 @@ export async function planAdapter(
   const modules = modulesOf(tensors);
   const adapters = contributors.map(({ adapter }) => adapter);
   const naming = loraNaming(image);
-  const extras = extrasOf(recipe, method, adapters, modules, problems, naming);
+  const extras = await extrasOf(recipe, method, adapters, modules, problems, naming);
   const gguf = await planAdapterGguf(recipe, modules, () => openBase(recipe, open), problems);
   if (problems.hasErrors()) return done();
   const adapterFile = image ? { adapterFile: naming.weights } : {};

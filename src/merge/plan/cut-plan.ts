@@ -83,7 +83,7 @@ export async function planCut(
     shards: [{ file: ADAPTER_WEIGHTS, tensors: [], header: new Uint8Array(), byteLength: bytes }],
     extras: [
       { path: 'adapter_config.json', content: { text: '{}' } },
-      ...cardOf(recipe, method, new Map([[base, opened]]), 'peft', problems),
+      ...(await cardOf(recipe, method, new Map([[base, opened]]), 'peft', problems)),
     ],
     bytesToDownload: plan.bytesToDownload + bytesToDownload(unread, cached),
     bytesToWrite: bytes,

@@ -47,7 +47,7 @@ export interface VocabularyFiles {
  * @param config checkpoint whose config and generation config the output takes over
  * @param opened every opened model, by its key in the recipe
  */
-export function planExtras(
+export async function planExtras(
   recipe: Recipe,
   method: MergeMethod,
   config: Checkpoint,
@@ -55,11 +55,11 @@ export function planExtras(
   opened: ReadonlyMap<string, OpenModel>,
   output: OutputShape,
   problems: Problems,
-): Plan['extras'] {
+): Promise<Plan['extras']> {
   const extras: Plan['extras'] = [];
   if (config.isImage) {
     if (output.layerOrder === undefined) extras.push(...imageIndices(config, output.tensors));
-    extras.push(...cardOf(recipe, method, opened, 'diffusers', problems));
+    extras.push(...(await cardOf(recipe, method, opened, 'diffusers', problems)));
     takeOthers(config, vocabulary, extras, problems);
     return extras;
   }
@@ -105,7 +105,7 @@ export function planExtras(
   }
   takeCode(config, take, problems);
 
-  extras.push(...cardOf(recipe, method, opened, 'transformers', problems));
+  extras.push(...(await cardOf(recipe, method, opened, 'transformers', problems)));
   takeOthers(config, vocabulary, extras, problems);
   return extras;
 }
@@ -114,16 +114,20 @@ export function planExtras(
  * The recipe as it is read again, and the card.
  * @param method with the recipe's text, where it is a tool's
  */
-export function cardOf(
+export async function cardOf(
   recipe: Recipe,
   method: Pick<MergeMethod, 'title' | 'reference'> & { recipe?: string },
   opened: ReadonlyMap<string, OpenModel>,
   library: 'transformers' | 'peft' | 'diffusers',
   problems: Problems,
-): Plan['extras'] {
+): Promise<Plan['extras']> {
   const text = method.recipe ?? formatRecipe(recipe);
   const checkpoints = [...opened.values()].filter((model) => model.kind === 'checkpoint');
   const refs = recipeModels(recipe);
+  const models = [...opened.values()];
+  const licenses = models.some(({ folder }) => folder.family)
+    ? (await import('./licenses')).outputLicenses(models, recipe.name, problems)
+    : {};
   const hub = [...opened].filter(([, { folder }]) => hubCommit(folder.origin));
   return [
     { path: 'mergekit_config.yml', content: { text } },
@@ -142,7 +146,7 @@ export function cardOf(
           ...(recipe.baseModel === undefined ? {} : { base: recipe.baseModel }),
           models: refs.filter((ref) => ref !== recipe.baseModel),
           hubIds: new Set(hub.map(([key]) => parseModelRef(key).model.path)),
-          ...commonLicense([...opened.values()], problems),
+          ...licenses,
           method: { title: method.title, reference: method.reference },
           library,
           version: AMALGAM_VERSION,
@@ -150,24 +154,6 @@ export function cardOf(
       },
     },
   ];
-}
-
-/** The license of every input where all have the same; warns where those that are known differ. */
-function commonLicense(models: readonly OpenModel[], problems: Problems): { license?: string } {
-  const known = new Map(
-    models.flatMap(({ path, folder: { license } }) =>
-      license === undefined ? [] : [[path, license] as const],
-    ),
-  );
-  const [license, ...others] = new Set(known.values());
-  if (others.length > 0) {
-    problems.warn(
-      'LicensesDiffer',
-      `The models have different licenses: ${[...known].map(([path, name]) => `${path} ${name}`).join(', ')}.`,
-      'Check what they allow together before you share the result; the model card names no license.',
-    );
-  }
-  return license !== undefined && others.length === 0 && known.size === models.length ? { license } : {};
 }
 
 /** An architecture outside transformers brings its own Python files; without them its output does not load. */

@@ -184,7 +184,7 @@ async function finishPlan(
   const folders = new Map(stored.map((model) => [model.path, model.folder]));
   const fileOf = fileIn(folders);
   const layerOrder = recipe.slices && stackedLayers(output.slices);
-  const extras = planExtras(
+  const extras = await planExtras(
     recipe,
     method,
     output.config,

@@ -52,15 +52,21 @@ export interface MeasuringProgress {
 /** Measures the whole model where the recipe's preset asks for it; else undefined. @throws AmalgamError `NonFinite` */
 export async function measureWholeModel(options: WholeModelOptions): Promise<WholeModel | undefined> {
   const { plan, methods } = options;
-  const { trims, votes } = needs(plan, methods);
-  if (!trims && !votes) return undefined;
-  const changed = differing(plan);
-  const passes = (trims ? DIGITS.length : 0) + (votes ? 1 : 0);
-  const bytes = changed.reduce((sum, tensor) => sum + readBytes(tensor), 0);
-  options.progress?.begin(passes * bytes, passes * changed.length);
+  const { trims, votes, passes } = needs(plan, methods);
+  if (passes === 0) return undefined;
+  options.progress?.begin(bytesToMeasure(plan, methods), passes * differing(plan).length);
   const measured = await measure(options, trims, votes);
   options.progress?.end();
   return measured;
+}
+
+/** Bytes read by all passes over the tensors that are measured; 0 where nothing asks for it. */
+export function bytesToMeasure(
+  plan: Pick<Plan, 'tensors'>,
+  methods: ReadonlyMap<string, MergeMethod>,
+): number {
+  const { passes } = needs(plan, methods);
+  return passes * measuredTensors(plan, methods).reduce((sum, tensor) => sum + readBytes(tensor), 0);
 }
 
 async function measure(options: WholeModelOptions, trims: boolean, votes: boolean): Promise<WholeModel> {
@@ -80,23 +86,21 @@ export function measuredTensors(
   plan: Pick<Plan, 'tensors'>,
   methods: ReadonlyMap<string, MergeMethod>,
 ): TensorPlan[] {
-  const { trims, votes } = needs(plan, methods);
-  return trims || votes ? differing(plan) : [];
+  return needs(plan, methods).passes > 0 ? differing(plan) : [];
 }
 
 /** Whether a threshold or the majority sign of whole models is asked for. */
 function needs(
   plan: Pick<Plan, 'tensors'>,
   methods: ReadonlyMap<string, MergeMethod>,
-): { trims: boolean; votes: boolean } {
+): { trims: boolean; votes: boolean; passes: number } {
   const presets = plan.tensors.flatMap((tensor) => {
     const compute = methods.get(tensor.method)?.compute;
     return compute?.kind === 'delta' ? [compute.preset(tensor.parameters)] : [];
   });
-  return {
-    trims: presets.some(({ scope }) => scope === 'model'),
-    votes: presets.some(({ zeroVote }) => zeroVote === 'majority'),
-  };
+  const trims = presets.some(({ scope }) => scope === 'model');
+  const votes = presets.some(({ zeroVote }) => zeroVote === 'majority');
+  return { trims, votes, passes: (trims ? DIGITS.length : 0) + (votes ? 1 : 0) };
 }
 
 /** Tensors in which a contributor may differ from the base, whether they are computed or turn out to be copies. */

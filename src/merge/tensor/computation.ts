@@ -94,7 +94,7 @@ export function openComputed(
 }
 
 /** Whether a tensor takes more than one pass. */
-function readsAgain(plan: TensorPlan, { compute }: MergeMethod): boolean {
+export function readsAgain(plan: TensorPlan, { compute }: MergeMethod): boolean {
   switch (compute.kind) {
     case 'delta': {
       const { select, scope, rescale, weights } = compute.preset(plan.parameters);

@@ -2,6 +2,7 @@
 
 import { calibrate } from '../../calibration/job';
 import { textSha256 } from '../../formats/hashes';
+import { withRecipeLink } from '../../formats/model-card';
 import { formatRecipe } from '../../formats/recipe-format';
 import { snippetSection, snippetsOf } from '../../formats/use-snippets';
 import { openBackend } from '../../host/backends';
@@ -12,6 +13,7 @@ import { collectProblems } from '../../inputs/problems';
 import { inputName } from '../../inputs/stored-tensor';
 import { requireClean } from '../../merge/plan/clean-plan';
 import { resolveHeads } from '../../merge/plan/tied-heads';
+import { studioAddress } from '../../merge/version';
 import type { CutToLora } from '../../recipe/recipe-jobs';
 import type { Progress } from '../../reports/job';
 import { cutWords } from '../../reports/lora';
@@ -53,7 +55,7 @@ export const cutToLora: CutToLora = async (plan, request, models, signal, onProg
       begin: (bytes: number) => meter.begin('hashing', bytes),
       advance: (bytes: number, name: string) => meter.advance(bytes, name),
     };
-    if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload);
+    if (plan.bytesToDownload > 0 && !models.passing) meter.begin('downloading', plan.bytesToDownload);
     const opened = keep(
       await openHashedInputs({ inputs }, models, signal, hashing.advance, hashing, calibrated?.hashes),
     );
@@ -81,6 +83,7 @@ export const cutToLora: CutToLora = async (plan, request, models, signal, onProg
       extras.flatMap(({ path, content }) => ('text' in content ? [[path, content.text] as const] : [])),
     );
     texts['adapter_config.json'] = config;
+    texts['README.md'] = withRecipeLink(texts['README.md']!, studioAddress(), formatRecipe(plan.recipe));
     texts['README.md'] += `\n## How near it comes\n\n${cutWords(report).join('\n')}\n${snippetSection(use)}`;
     const [weights] = await writeAdapter(destination, file, texts, opened.read);
     const hashes = await opened.hashAll(hashing);

@@ -95,7 +95,7 @@ export async function planMoe(
     ),
   );
   const madeBy = { key: 'moe', text: formatMoeRecipe(recipe) };
-  const card = cardOf(
+  const card = await cardOf(
     { ...written, baseModel: base.ref, models: refs.map((model) => ({ model, parameters: {} })) },
     { title: `a mixture of experts (${form.title})`, reference: REFERENCE, recipe: madeBy.text },
     opened,

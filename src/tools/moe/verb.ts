@@ -1,6 +1,6 @@
 import { usage } from '../../cli/arguments';
 import { readTextFile } from '../../cli/input-files';
-import { soundRecipe } from '../../cli/job';
+import { requireRecipe } from '../../cli/job';
 import { planText } from '../../cli/print';
 import { toolVerb } from '../../cli/tool-verb';
 import { displayName } from '../../formats/names';
@@ -28,7 +28,7 @@ export const verb = toolVerb({
   },
   async read(_, workingFolder, [file = '']) {
     const { read, problems } = parseMoeRecipe(await readTextFile(file, workingFolder));
-    return soundRecipe(file, read, problems);
+    return requireRecipe(file, { recipe: read, problems });
   },
   named: moeModels,
   run(

@@ -12,7 +12,7 @@ import type { InterruptedRun } from '../../reports/merge';
 import { ActionButton, Button, LinkButton } from '../parts/Button';
 import { Progress } from '../parts/ToolBar';
 import { ACTIONS, keysText } from '../state/actions';
-import { mergeGate } from '../state/merge-gate';
+import { bytesToKeep, mergeGate } from '../state/merge-gate';
 import { resumable } from '../state/past-runs';
 import { isRecipeOf } from '../state/recipe-identity';
 import { resumeRun, startMerge } from '../state/run';
@@ -183,6 +183,8 @@ function restingLine(state: StudioState): RestingLine {
   // the plan of the recipe before may have had errors, and no figures
   if (!plan.report?.clean) return { tone: 'plain', text: 'Planning…' };
   const { tensors, bytesToDownload, bytesToRead, bytesToWrite, outputFiles, peakBytes } = plan.report;
+  const kept = bytesToKeep(plan.report, state.output);
+  const passing = bytesToDownload - kept;
   const memoryBytes = state.engine.info?.storage.memoryBytes;
   return {
     tone: 'plain',
@@ -195,7 +197,8 @@ function restingLine(state: StudioState): RestingLine {
           ]),
     ].join('. '),
     more: [
-      bytesToDownload > 0 ? `${formatBytes(bytesToDownload)} to download` : 'nothing to download',
+      kept > 0 ? `${formatBytes(kept)} to download` : 'nothing to download',
+      ...(passing > 0 ? [`${formatBytes(passing)} pass by, not kept`] : []),
       `${formatBytes(bytesToRead)} to read`,
       formatWeightFiles(outputFiles),
       `${formatBytes(peakBytes)} memory`,

@@ -178,7 +178,7 @@ function StorageBadge() {
       <p className="small quiet">
         {inMemory
           ? `${formatBytes(room.used)} of the ${formatBytes(room.quota)} that fit into memory: this browser keeps no files, and these are gone when the tab is closed or reloaded.`
-          : `${formatBytes(room.used)} of the ${formatBytes(room.quota)} that the browser gives this page, this page itself included.`}
+          : `${formatBytes(room.used)} of the ${formatBytes(room.quota)} that the browser gives this page, this page itself included. ${room.isKept ? 'It keeps them until you delete them.' : 'It may delete them when the disk runs short.'}`}
       </p>
       <PartBoundary>
         <Suspense fallback={<p className="small quiet">Looking…</p>}>

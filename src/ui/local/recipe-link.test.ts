@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { withRecipeLink, withStudioLink } from '../../formats/model-card';
 import { recipeInLink, recipeLink } from '../state/recipe-draft';
 
 const PAGE = 'https://amalgam.example/studio?x=1#old';
@@ -35,4 +36,18 @@ test('a damaged link is named, whatever is wrong with it', async () => {
 test('a link that inflates without end is refused', async () => {
   const bomb = new URL(await recipeLink('a'.repeat(2_000_000), PAGE));
   await expect(recipeInLink(bomb.hash)).rejects.toMatchObject({ code: 'LinkInvalid' });
+});
+
+test('a card carries its recipe in a link, until it has one to the Hub', async () => {
+  const yaml = 'merge_method: linear\nmodels:\n  - model: Käse/ß?/+\n';
+  const card = '---\ntags: []\n---\n\n# Merged model\n\nText.\n';
+  const linked = withRecipeLink(card, 'https://studio.example/a/', yaml);
+  const address = /\[Open this recipe in Amalgam\]\((\S+)\)/.exec(linked)![1]!;
+  expect(await recipeInLink(new URL(address).hash)).toBe(yaml);
+  expect(linked.replace(/\[Open.*\n\n/, '')).toBe(card);
+  const pushed = withStudioLink(linked, 'https://studio.example/a/', 'me/mine');
+  expect(pushed).toBe(withStudioLink(card, 'https://studio.example/a/', 'me/mine'));
+  expect(pushed).toContain('(https://studio.example/a/#hub=me/mine)');
+  expect(withRecipeLink(card, 'https://studio.example/', 'x'.repeat(9000))).toBe(card);
+  expect(withRecipeLink(card, 'http://localhost/', yaml)).toBe(card);
 });

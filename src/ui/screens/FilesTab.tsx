@@ -91,6 +91,35 @@ function Destination() {
           }}
         />
       </label>
+      <Streams />
+    </>
+  );
+}
+
+/** Whether inputs on the Hub are kept, where there is something to download. */
+function Streams() {
+  const studio = useStudio();
+  const stream = useStudioState((s) => s.plan.report?.stream);
+  const streams = useStudioState((s) => s.output.streams);
+  if (!stream || stream.bytes === 0) return null;
+  const again = stream.again.map(
+    ({ why, bytes }) => `${bytes === null ? '' : `${formatBytes(bytes)}: `}${why}`,
+  );
+  return (
+    <>
+      <label className="row">
+        <input
+          type="checkbox"
+          checked={streams}
+          onChange={(event) => editSlice(studio, 'output', { streams: event.target.checked })}
+        />
+        <span>Do not keep the inputs</span>
+      </label>
+      <p className="small quiet">
+        {formatBytes(stream.bytes)} then pass by instead of being stored, for {formatBytes(stream.memory)} of
+        memory; another merge fetches them again.
+        {again.length > 0 ? ` Read again: ${again.join('; ')}.` : ''}
+      </p>
     </>
   );
 }

@@ -1,5 +1,7 @@
 import { useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
+import { familyLines } from '../../formats/model-family';
+import { displayName } from '../../formats/names';
 import {
   formatBytes,
   formatCount,
@@ -38,6 +40,7 @@ export function PlanProblems() {
       ) : report ? (
         <>
           <Problems problems={report.problems} />
+          <Family family={report.family ?? []} />
           {report.stages ? <Stages stages={report.stages} /> : null}
         </>
       ) : (
@@ -46,6 +49,22 @@ export function PlanProblems() {
         </p>
       )}
     </div>
+  );
+}
+
+/** The tree that the models come from, with licenses; nothing where no model has parents. */
+function Family({ family }: { family: NonNullable<PlanReport['family']> }) {
+  if (!family.some(({ parents }) => parents.length > 0)) return null;
+  const lines = familyLines(family).map(
+    ({ depth, id, said }) => `${'  '.repeat(depth)}${displayName(id)}${said === '' ? '' : ` – ${said}`}`,
+  );
+  return (
+    <details open>
+      <summary className="small quiet">
+        Family of {formatCounted(family.length, 'model')}, by their pages on the Hub
+      </summary>
+      <pre className="mono small scroll">{lines.join('\n')}</pre>
+    </details>
   );
 }
 

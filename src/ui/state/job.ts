@@ -4,6 +4,7 @@ import { type ErrorReport, errorReport } from '../../errors';
 import { formatBytes } from '../../formats/quantity';
 import { steadyTimeLeft } from '../../reports/time-left';
 import type { JobProgress, Stalled, ToolRun } from './job-state';
+import { askToKeep } from './kept-storage';
 import { type EngineSlice, editSlice, noticed, notify, type Studio, type StudioState } from './studio';
 import { JOB_WORDS, type JobKind, type Tab } from './tabs';
 
@@ -89,6 +90,7 @@ function watchJob(studio: Studio): () => void {
 /** Takes a progress report of a job; the remaining time on display never counts up. */
 export function reportProgress(studio: Studio, kind: JobKind, reported: JobProgress): void {
   studio.transient.heardAt = Date.now();
+  if (reported.phase === 'downloading' && reported.bytes) void askToKeep(studio, reported.bytes.total);
   const progress = { ...reported, secondsLeft: studio.transient.timeLeft(reported.secondsLeft) };
   studio.store.setState(({ job }) =>
     job?.kind === kind ? { job: { ...job, progress, stalled: undefined } } : {},

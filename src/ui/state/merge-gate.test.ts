@@ -80,7 +80,7 @@ test('without storage a folder still works', () => {
   const folder: StudioState = {
     ...ready,
     engine: { ...ready.engine, info },
-    output: { kind: 'folder', folder: null, name: null },
+    output: { kind: 'folder', folder: null, name: null, streams: false },
   };
   expect(mergeGate(folder).open).toBe(true);
 });

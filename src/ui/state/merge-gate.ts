@@ -1,5 +1,6 @@
 /** May the recipe be merged now, and if not: why, and where to look. Pure; one answer for button, bar and tests. */
 import { formatBytes, formatCounted } from '../../formats/quantity';
+import type { PlanReport } from '../../reports/plan';
 import { whyBusy } from './job';
 import { whyNotOpen } from './named-models';
 import { recipeProblems } from './recipe-validation';
@@ -70,8 +71,15 @@ function closed(tone: 'wait' | 'fix', why: string, more: Pick<Closed, 'remedy' |
 /** Bytes that a merge leaves in the browser's storage: downloads, and output that is not written elsewhere. */
 function memoryNeeded({ plan, output }: StudioState): number {
   if (!plan.report) return 0;
-  const { bytesToDownload, bytesToWrite } = plan.report;
-  return bytesToDownload + (output.kind === 'downloads' ? bytesToWrite : 0);
+  return bytesToKeep(plan.report, output) + (output.kind === 'downloads' ? plan.report.bytesToWrite : 0);
+}
+
+/** Bytes that are downloaded and stay. */
+export function bytesToKeep(
+  { bytesToDownload, stream }: PlanReport,
+  { streams }: Pick<StudioState['output'], 'streams'>,
+): number {
+  return Math.max(0, bytesToDownload - (streams ? (stream?.bytes ?? 0) : 0));
 }
 
 /** Repeats the message of an engine that stopped; for one that did not start, the reason. */

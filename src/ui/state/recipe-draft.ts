@@ -186,8 +186,9 @@ export async function restoreRecipe(studio: Studio): Promise<boolean> {
 export async function openLink(studio: Studio): Promise<boolean> {
   const { hash } = location;
   const said = new URLSearchParams(hash.slice(1));
-  const merge = said.get('hub');
+  const merge = said.get('hub') ?? sharedAddress(location.search);
   if (merge !== null) {
+    history.replaceState(null, '', location.pathname);
     writeAddress(studio.store.getState().view);
     await (await import('./remixed-recipe')).remix(studio, merge);
     return true;
@@ -212,6 +213,13 @@ export async function openLink(studio: Studio): Promise<boolean> {
     'Models on your own disk have to be opened by you.',
   );
   return true;
+}
+
+/** The address that was shared with the installed app; null where none was. Pure. */
+export function sharedAddress(search: string): string | null {
+  const said = new URLSearchParams(search);
+  const words = ['url', 'text', 'title'].map((name) => said.get(name) ?? '').join(' ');
+  return /https?:\/\/\S+/.exec(words)?.[0] ?? null;
 }
 
 /** Puts a saved recipe in place; its cards open the models. */

@@ -262,7 +262,8 @@ async function mergeOne(studio: Studio, id: string, taken: string[]): Promise<bo
   const started = newRun(studio, plannedRun(studio, recipe, plan, destination, isNow ? undefined : id));
   if (isNow && before.view.tab === 'recipe') showTab(studio, 'layers');
   const { choice: engine } = studio.store.getState().engine;
-  await carryOut(studio, started, { recipe: started.recipe, engine, destination });
+  const stream = before.output.streams;
+  await carryOut(studio, started, { recipe: started.recipe, engine, destination, stream });
   if (currentRun(studio.store.getState())?.status !== 'done') return false;
   if (!isNow)
     notify(
@@ -294,9 +295,9 @@ export async function resumeRun(studio: Studio, interrupted: InterruptedRun): Pr
   await starting(studio, async () => {
     const destination = await destinationOf(studio, interrupted);
     if (!destination) return;
-    const { recipe, engine } = interrupted;
+    const { recipe, engine, stream = false } = interrupted;
     const started = begin(studio, interrupted, await studio.worker.plan(recipe));
-    void carryOut(studio, started, { recipe, engine, destination, resume: true });
+    void carryOut(studio, started, { recipe, engine, destination, stream, resume: true });
   });
 }
 

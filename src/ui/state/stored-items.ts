@@ -12,6 +12,8 @@ import { noticed, type Studio, type StudioState } from './studio';
 export interface Room {
   used: number;
   quota: number;
+  /** The browser deletes none of it by itself. */
+  isKept?: boolean;
 }
 
 export interface StoredItem {
@@ -106,7 +108,8 @@ export async function readRoom({ worker, store }: Studio): Promise<Room | null> 
     };
   }
   const { usage, quota } = (await navigator.storage?.estimate?.()) ?? {};
-  return usage === undefined || quota === undefined ? null : { used: usage, quota };
+  const isKept = (await navigator.storage?.persisted?.()) ?? false;
+  return usage === undefined || quota === undefined ? null : { used: usage, quota, isKept };
 }
 
 /** Deletes one item. Never rejects. */

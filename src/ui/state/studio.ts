@@ -84,6 +84,8 @@ interface OutputSlice {
   folder: string | null;
   /** Name of the output, once the user chose one; else it follows the recipe. */
   name: string | null;
+  /** Inputs on the Hub pass by a merge, and are not kept. */
+  streams: boolean;
 }
 
 interface HubSlice {
@@ -220,7 +222,7 @@ export const initialState: StudioState = {
   runs: [],
   currentRunId: null,
   queuedRuns: [],
-  output: { kind: 'downloads', folder: null, name: null },
+  output: { kind: 'downloads', folder: null, name: null, streams: false },
   verification: null,
   elsewhere: null,
   measure: initialMeasure,
@@ -273,6 +275,8 @@ export interface Studio {
     signIn: AbortController | null;
     /** Time of the last report of the job, and the timer that ends an engine which does not cancel it. */
     heardAt: number;
+    /** Whether the browser was asked to keep what is stored. */
+    askedToKeep?: true;
     cancelTimer?: ReturnType<typeof setTimeout>;
     /** The remaining time on display, from the worker's estimate. */
     timeLeft: (seconds: number | null) => number | null;
