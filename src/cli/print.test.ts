@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import type { BestRow, FindBestReport } from '../reports/find-best';
 import type { Progress } from '../reports/job';
 import type { PlanReport } from '../reports/plan';
-import { bestText, planText, problemLines, progressPrinter, progressText, verifyText } from './print';
+import { bestText } from './best-text';
+import { planText, problemLines, progressPrinter, progressText, verifyText } from './print';
 
 const plain = (text: string) => text.replaceAll(/[\u00a0\u202f]/g, ' ');
 

@@ -10,17 +10,15 @@ import {
   tableRows,
   targetKey,
 } from './evaluation-rows';
+import { decimalsOf, placeOn, plotScale } from './measure-plot';
 import { initialMeasure, type Measured, type MeasureSlice, type MeasureText } from './measure-state';
 import {
   cellKey,
   conclusion,
-  decimalsOf,
   expectedSeconds,
   generatedKey,
   measureTable,
   missingCells,
-  placeOn,
-  plotScale,
   runPerplexity,
   tableColumns,
   tableErrors,
