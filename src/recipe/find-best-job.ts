@@ -237,36 +237,30 @@ export async function findBest(
       });
       return open.sort((a, b) => a.loss - b.loss);
     };
-    const [start] = starts(null);
-    if (start)
-      await tune([openTuning(start, seed, null)], () => ({
-        id: 'search',
-        label: `${start.row.label}, searched`,
-      }));
-    else if (steps.length === 1) {
-      throw new AmalgamError(
-        'Usage',
-        `${recipe.mergeMethod} has neither weights nor λ to search for.`,
-        'Choose a method that has, for example task_arithmetic, ties or gram.',
-      );
-    }
-    if (!front) return;
-    const aimed = aimsBetween(front).flatMap((aim, i) => {
-      const [first] = starts(aim);
-      return first ? [openTuning(first, seed + 1 + i, aim)] : [];
+    // side by side, so that each has its share of the time
+    const aims = [null, ...(front ? aimsBetween(front) : [])];
+    const tunings = aims.flatMap((aim, i) => {
+      const [start] = starts(aim);
+      return start ? [openTuning(start, seed + i, aim)] : [];
     });
-    await tune(aimed, ({ row, aim }, i) => {
-      const shares = aim!.map((share) => Math.round(100 * share)).join(' : ');
-      return { id: `front ${i + 1}`, label: `${row.label}, searched for ${shares}` };
-    });
+    if (tunings.length > 0) return tune(tunings);
+    if (steps.length > 1) return;
+    throw new AmalgamError(
+      'Usage',
+      `${recipe.mergeMethod} has neither weights nor λ to search for.`,
+      'Choose a method that has, for example task_arithmetic, ties or gram.',
+    );
   }
 
   /** Goes on with all tunings side by side, until none brings anything or the time is up. */
-  async function tune(
-    tunings: readonly ReturnType<typeof openTuning>[],
-    named: (of: (typeof tunings)[number], i: number) => Pick<BestRow, 'id' | 'label'>,
-  ): Promise<void> {
+  async function tune(tunings: readonly ReturnType<typeof openTuning>[]): Promise<void> {
     const begin = elapsed();
+    const named = ({ row, aim }: (typeof tunings)[number]): Pick<BestRow, 'id' | 'label'> => {
+      const label = `${row.label}, searched`;
+      if (!aim) return { id: 'search', label };
+      const shares = aim.map((share) => Math.round(100 * share)).join(' : ');
+      return { id: `front ${shares}`, label: `${label} for ${shares}` };
+    };
     const sum = (open: typeof tunings) => open.reduce((all, { population }) => all + population, 0);
     for (let generation = 0; ; generation++) {
       const open = tunings.filter((of) => !of.ended);
@@ -275,17 +269,17 @@ export async function findBest(
         break;
       }
       if (!within(sum(open) + REST.length * tunings.length)) break;
-      tell('search', named(open[0]!, 0).label, generation, generation + 1 + PATIENCE);
+      tell('search', named(open[0]!).label, generation, generation + 1 + PATIENCE);
       const outcomes = await tuningOf(open.flatMap((of) => of.ask()));
       for (const of of open) of.tell(outcomes.splice(0, of.population));
     }
-    const found = tunings.flatMap((of, i): Tried[] => {
+    const found = tunings.flatMap((of): Tried[] => {
       if (!of.best) return [];
       const { recipe: own, tuning } = of.best;
       const { lambda } = own.parameters;
       return [
         {
-          ...{ ...named(of, i), kind: 'search', from: of.row.id, target: { recipe: own }, tuning },
+          ...{ ...named(of), kind: 'search', from: of.row.id, target: { recipe: own }, tuning },
           lambda: typeof lambda === 'number' ? lambda : null,
           tried: of.generations * of.population,
         },
