@@ -238,7 +238,9 @@ export async function findBest(
       return open.sort((a, b) => a.loss - b.loss);
     };
     // side by side, so that each has its share of the time
-    const aims = [null, ...(front ? aimsBetween(front) : [])];
+    const between = front ? aimsBetween(front) : [];
+    // halfway is the mean itself
+    const aims = [null, ...between.filter(([share]) => share !== 0.5)];
     const tunings = aims.flatMap((aim, i) => {
       const [start] = starts(aim);
       return start ? [openTuning(start, seed + i, aim)] : [];

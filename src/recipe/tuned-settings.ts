@@ -1,4 +1,4 @@
-/** Settings of a merge tuned by CMA-ES, generation by generation: of one merge, or of several towards different aims at once. */
+/** Settings of a merge tuned by CMA-ES, generation by generation: of one merge, or of several toward different aims at once. */
 import { normals } from '../backend/philox';
 import type { Recipe } from '../formats/recipe';
 import { openCmaEs } from '../linalg/cma-es';

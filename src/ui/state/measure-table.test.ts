@@ -327,16 +327,9 @@ test('dots lie on one linear scale; a merge that broke is beyond its end', () =>
 test('of two texts the front is the merges that none beats on one without losing on the other; the tuned number stands beside', () => {
   const slice = { ...empty, found: found(tried('first', 'middle', 'behind', 'last')) };
   const pair = (a: number, b: number) => [blocks(a, 0), blocks(b, 0)];
-  const held = measured(
-    {
-      'tried first': pair(1, 2),
-      'tried middle': pair(1.2, 1.5),
-      'tried behind': pair(1.3, 1.6),
-      'tried last': pair(1.4, 1.1),
-      base: pair(0.5, 0.5),
-    },
-    slice,
-  );
+  const ids = ['tried first', 'tried middle', 'tried behind', 'tried last', 'base'];
+  const losses = [pair(1, 2), pair(1.2, 1.5), pair(1.3, 1.6), pair(1.4, 1.1), pair(0.5, 0.5)];
+  const held = measured(Object.fromEntries(ids.map((id, i) => [id, losses[i]!])), slice);
   const table = tableOf(held);
   const front = measuredFront(table)!;
   expect(front.columns.map(({ name }) => name)).toEqual(['tales', 'recipes']);
