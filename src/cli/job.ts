@@ -71,7 +71,7 @@ export async function readRecipe(file: string): Promise<Recipe> {
 /** What was read of a recipe. @throws RecipeInvalid with the line and column of every mistake */
 export function requireRecipe<T>(
   name: string,
-  { recipe, problems }: { recipe?: T; problems: readonly RecipeProblem[] },
+  { recipe, problems }: { recipe?: T | undefined; problems: readonly RecipeProblem[] },
 ): T {
   if (recipe && problems.length === 0) return recipe;
   const lines = problems.map(({ line, column, message }) => `${name}:${line}:${column}: ${message}`);

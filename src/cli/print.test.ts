@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import type { BestRow, FindBestReport } from '../reports/find-best';
 import type { Progress } from '../reports/job';
 import type { PlanReport } from '../reports/plan';
-import { bestText, planText, problemLines, progressPrinter, progressText } from './print';
+import { bestText } from './best-text';
+import { planText, problemLines, progressPrinter, progressText } from './print';
 import { verifyText } from './verify-text';
 
 const plain = (text: string) => text.replaceAll(/[\u00a0\u202f]/g, ' ');
@@ -187,4 +188,40 @@ test('what finding the best ends with names the models that the merge is worse t
   expect(poor).not.toContain('keeps');
   expect(bestText(report(1, 'ties'))).toContain('cannot be told apart from a alone, on that part.');
   expect(bestText(report(3, 'a'))).toContain('On the choosing part a was best: it is taken.');
+});
+
+test('of two texts the front is listed, the tuned number stands beside, and a search that fits its text is said to', () => {
+  const blocks = (...texts: number[]) =>
+    texts.map((loss) =>
+      Array.from({ length: 10 }, (_, i) => ({ loss: 64 * (loss + 0.001 * (i % 3)), tokens: 64 })),
+    );
+  const row = (id: string, tuning: number[], held: number[], from?: string): BestRow => ({
+    ...{ id, kind: 'method', label: id, target: { model: id }, lambda: null, tried: 1, seconds: 1 },
+    ...(from !== undefined && { from }),
+    blocks: { tuning: blocks(...tuning), choosing: blocks(...held), reporting: blocks(...held) },
+  });
+  const text = { kind: 'given', tokens: { tuning: 640, choosing: 640, reporting: 640 } } as const;
+  const report: FindBestReport = {
+    texts: ['tales', 'recipes'].map((name) => ({ ...text, name })),
+    rows: [
+      row('ties', [2, 2], [2, 2]),
+      row('search', [1, 1], [1.99, 1.99], 'ties'),
+      row('front 1', [1.5, 2.5], [1.5, 2.5], 'ties'),
+    ],
+    ...{ best: 'search', course: [], lately: null, ended: 'done', kept: [], overlap: null },
+    ...{ measured: 3, reused: 0, seconds: 3 },
+  };
+  const lines = plain(bestText(report)).split('\n');
+  expect(lines.find((line) => line.startsWith('*'))).toMatch(/search +2\.72\d+ +7\.32/);
+  expect(lines).toContainEqual(
+    expect.stringMatching(
+      /^search fits the text it was tuned on: there perplexity changed by −63\.\d+ ± 0\.00 %, on other text by −1\.00 ± 0\.00 %\. /,
+    ),
+  );
+  const front = lines.indexOf('The front on the choosing part, from the best on tales to that on recipes:');
+  expect(lines.slice(front + 1, front + 4).map((line) => line.split(/ {2,}/))).toEqual([
+    ['merge', 'tales', 'recipes'],
+    ['front 1', expect.stringMatching(/^4\.48/), expect.stringMatching(/^12\.1/)],
+    ['search', expect.stringMatching(/^7\.3/), expect.stringMatching(/^7\.3/)],
+  ]);
 });

@@ -10,14 +10,12 @@ import {
   formatShape,
   formatWeightFiles,
 } from '../formats/quantity';
-import { type Contender, conclusion, leading } from '../reports/conclusion';
 import type { DatasetText } from '../reports/dataset';
 import type { EvaluateReport, RunningProgress } from '../reports/evaluate';
-import { type BestRow, type FindBestReport, OVERLAPS } from '../reports/find-best';
 import type { TensorProgress } from '../reports/job';
 import { cutWords } from '../reports/lora';
 import type { MergeReport } from '../reports/merge';
-import { margin, meanLoss, pairedDifference } from '../reports/paired-error';
+import { meanLoss } from '../reports/paired-error';
 import type { PlanProblem, PlanReport, StreamReport } from '../reports/plan';
 import { isQuiet } from './arguments';
 
@@ -215,95 +213,6 @@ function passedWords({ bytes, again, checked, files }: NonNullable<MergeReport['
   const twice = again > 0 ? `, ${formatBytes(again)} of it again` : '';
   const rest = checked < files ? '; of the others not all came, or in another order' : '';
   return `${formatBytes(bytes)} passed by${twice}, and nothing was kept: ${formatCount(checked)} of ${formatCounted(files, 'file')} came whole, with the sha256 that the Hub has${rest}.`;
-}
-
-/** Seconds, λ and what was found so far of a row that has just been measured. */
-export function bestRowText(row: BestRow): string {
-  const lambda = row.lambda === null ? '' : `, λ ${row.lambda}`;
-  const { choosing } = row.blocks;
-  const found = choosing
-    ? `loss ${meanLoss(choosing).mean.toFixed(4)}`
-    : (row.error?.message ?? 'not measured');
-  return `${displayName(row.label)}${lambda}: ${found}`;
-}
-
-/** The table of all that was tried to find the best merge, with its errors, and the verdict. */
-export function bestText(report: FindBestReport): string {
-  const { texts, rows, best, lately, kept, overlap, measured, seconds } = report;
-  const isTask = texts.some(({ kind }) => kind === 'task');
-  const all = rows.flatMap(({ blocks: { reporting }, ...row }): (Contender & { id: string })[] => {
-    const kind = row.kind === 'base' || row.kind === 'contributor' ? row.kind : 'merge';
-    return reporting ? [{ id: row.id, label: displayName(row.label), kind, texts: reporting }] : [];
-  });
-  const { leader, isChosen, comparisons } = leading(
-    all,
-    all.find(({ id, kind }) => id === best && kind === 'merge'),
-  );
-  const value = (own: Contender) => {
-    const { mean } = meanLoss(own.texts);
-    return (isTask ? 1 - mean : Math.exp(mean)).toFixed(4);
-  };
-  const against = (own: Contender) => {
-    const apart = leader && leader !== own ? pairedDifference(own.texts, leader.texts) : null;
-    if (!apart) return '';
-    const half = margin(apart, comparisons);
-    return `${apart.mean > 0 ? '+' : '−'}${Math.abs(apart.mean).toFixed(4)}${half === null ? '' : ` ± ${half.toFixed(4)}`}`;
-  };
-  const lines = rows.map((row) => {
-    const own = all.find(({ id }) => id === row.id);
-    return [
-      row.id === best ? '*' : '',
-      displayName(row.label),
-      row.lambda === null ? '' : String(row.lambda),
-      row.error ? row.error.message : own ? value(own) : '–',
-      own ? against(own) : '',
-      `${row.tried}`,
-      formatSeconds(row.seconds),
-    ];
-  });
-  const named = texts.map(
-    ({ name, tokens }) =>
-      `${displayName(name)} (${formatCounted(tokens.reporting, isTask ? 'item' : 'token')})`,
-  );
-  const scope = 'on that part';
-  const said = leader && conclusion(leader, { all, leader, comparisons, isAccuracy: isTask, scope });
-  const shares = kept.flatMap((share, i) =>
-    share === null || share < 0 ? [] : `${Math.round(100 * share)} % of ${displayName(texts[i]!.name)}`,
-  );
-  const worse = kept.flatMap((share, i) => (share !== null && share < 0 ? displayName(texts[i]!.name) : []));
-  const chosen = rows.find(({ id }) => id === best)!;
-  return [
-    `On the part that nothing was tuned or chosen on, of ${named.join(', ')}:`,
-    ...columns([
-      [
-        '',
-        'merge',
-        'λ',
-        isTask ? 'metric' : 'perplexity',
-        `loss beside ${leader?.label ?? 'the best'}`,
-        'tried',
-        'time',
-      ],
-      ...lines,
-    ]),
-    '',
-    ...(said ? [`${said.lead}${said.rest}`] : []),
-    ...(isChosen ? [] : [`On the choosing part ${displayName(chosen.label)} was best: it is taken.`]),
-    `±: 95 % for all ${formatCounted(comparisons, 'comparison')} together.`,
-    ...(shares.length > 0
-      ? [`Of what the contributors gained on their own text it keeps ${shares.join(', ')}.`]
-      : []),
-    ...(worse.length > 0 ? [`It is worse than the base on the text of ${worse.join(', ')}.`] : []),
-    ...(overlap !== null && overlap > OVERLAPS
-      ? ['The contributors know some of the same: text of your own would say more about λ.']
-      : []),
-    ...(lately
-      ? [
-          `The last step (${lately.step}) brought ${lately.gain.toFixed(4)} in ${formatSeconds(lately.seconds)}.`,
-        ]
-      : []),
-    `${formatCounted(measured, 'merge')} measured in ${formatSeconds(seconds)}${report.ended === 'budget' ? '; the budget was used up' : ''}.`,
-  ].join('\n');
 }
 
 /** Pads every column but the last to its widest cell. */

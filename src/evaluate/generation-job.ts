@@ -202,7 +202,8 @@ export async function runAnswers(
   return answers;
 }
 
-async function textOf(
+/** The text of ids that are written behind others. */
+export async function textOf(
   tokenizer: GuardedTokenizer,
   prompt: readonly number[],
   ids: readonly number[],
@@ -290,7 +291,7 @@ export async function runEffects(
 }
 
 /** Ids of a prompt, what stands in front of it included. */
-async function promptIds(
+export async function promptIds(
   model: RunningModel,
   tokenizer: GuardedTokenizer,
   { prompt, chat, messages }: Pick<GenerateRequest, 'prompt' | 'chat' | 'messages'>,

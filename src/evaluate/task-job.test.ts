@@ -12,6 +12,7 @@ import type { RunTarget } from '../reports/evaluate';
 import type { ScoreTasksRequest, TaskScore, TasksProgress } from '../reports/tasks';
 import { openTask } from '../tasks/shipped';
 import { encodePairs, type PairIds } from './encoded-pairs';
+import { runAnswers } from './generation-job';
 import { scoreAll } from './log-likelihood.test.cases';
 import { openSample, sampleTokenizer } from './sample.test.fixture';
 import { runTasks } from './task-job';
@@ -231,5 +232,55 @@ describe('what cannot be scored', () => {
     heard.mockImplementation((p: TasksProgress) => p.items && stop.abort());
     await expect(report()).rejects.toMatchObject({ code: 'Canceled' });
     expect(told.flatMap((p) => p.items ?? []).length).toBeGreaterThan(0);
+  });
+});
+
+describe('answers that are written', () => {
+  const rows = ['The kitchen was', 'They sailed to'].map((question, i) => ({
+    ...{ question, answer: `#### ${i}`, max_gen_toks: 12 + 8 * i },
+  }));
+  const file = { name: 'sums.jsonl', text: rows.map((row) => JSON.stringify(row)).join('\n') };
+
+  test('are those of the model and of the merge, scored beside choices, and as they are done', async () => {
+    const targets = [{ model: 'samples/base' }, ARITHMETIC];
+    const tasks = [{ file }, { name: 'sample_trades' }];
+    const { report, told, plan } = await score({ targets, tasks, limit: 2 }, undefined, undefined, LEARNED);
+    const { models, tasks: info } = await report();
+    expect(info[0]).toMatchObject({ outputType: 'generate_until', effective: 2 });
+    const folders = openModels(() => ({ url: 'https://hub.invalid' }));
+    for (const folder of LEARNED) await folders.add(folder);
+    for (const [m, target] of targets.entries()) {
+      const written = scoreOf(models[m]!.tasks[0]!);
+      const texts: string[] = [];
+      for (const { question, max_gen_toks: maxTokens } of rows) {
+        const alone = { maxTokens, temperature: 0, topP: 1, seed: 0, chat: false };
+        const [[text] = []] = await runAnswers(
+          { targets: [target], prompts: [`Question: ${question}\nAnswer:`], engine: 'cpu', ...alone },
+          { plan, models: folders, signal: new AbortController().signal, onProgress: () => undefined },
+        );
+        texts.push(text!.split('Question:')[0]!);
+      }
+      expect(written.items.map((item) => item.written)).toEqual(texts);
+      expect(written.items.map(({ docId }) => docId)).toEqual([0, 1]);
+      expect(Object.keys(written.metrics)).toEqual([
+        'exact_match,strict-match',
+        'exact_match,flexible-extract',
+      ]);
+      expect(scoreOf(models[m]!.tasks[1]!).items).toHaveLength(2);
+    }
+    const items = told.flatMap((progress) => progress.items ?? []);
+    expect(items.filter(({ task }) => task === 0)).toHaveLength(4);
+  });
+
+  test('an answer longer than the model is refused, a prompt that leaves no room cut from the left', async () => {
+    const long = [
+      { question: 'word '.repeat(600), answer: '#### 1', max_gen_toks: 4 },
+      { question: 'x', answer: '#### 1', max_gen_toks: 100_000 },
+    ];
+    const text = long.map((row) => JSON.stringify(row)).join('\n');
+    const { report } = await score({ tasks: [{ file: { name: 'long.jsonl', text } }] });
+    const { items } = scoreOf((await report()).models[0]!.tasks[0]!);
+    expect(items[0]!.written).toBeTypeOf('string');
+    expect(items[1]!.refused).toMatch(/An answer may have 100000 tokens; the model takes \d+\./);
   });
 });

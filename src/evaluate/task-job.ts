@@ -21,7 +21,15 @@ import type { GroupedPasses } from './grouped-passes';
 import { startScoring } from './log-likelihood';
 import type { RunningModel } from './running-model';
 import { type Entry, runSideBySide, tokenizerKey } from './side-by-side';
-import { isOfEmbeddings, mostTokens, type ReadTask, readTask, type ScoreTasksOptions } from './task-rows';
+import {
+  isOfEmbeddings,
+  isWritten,
+  mostTokens,
+  type ReadTask,
+  readTask,
+  refusedItem,
+  type ScoreTasksOptions,
+} from './task-rows';
 
 /** An item of one of the tasks, encoded: its pairs, or why they cannot be scored. */
 interface Encoded {
@@ -90,19 +98,17 @@ export async function runTasks(
       },
     );
   };
+  const read = tasks.filter(({ task }) => !isWritten(task));
   const report = await runSideBySide<GroupedPasses>(
     {
-      targets,
+      targets: read.length > 0 ? targets : [],
       engine: request.engine,
-      tokens: mostTokens(tasks),
+      tokens: mostTokens(read),
       begin,
       end({ index }, scoring, seconds) {
         const { tokens } = scoring.progress;
         Object.assign(models[index]!, { tokens, seconds });
-        models[index]!.tasks = tasks.map(({ task }, t) => {
-          const items = scored[index]![t]!.sort((a, b) => a.docId - b.docId);
-          return { score: { metrics: aggregate(task.metrics, items), items } };
-        });
+        models[index]!.tasks = scoresOf(tasks, scored[index]!);
       },
       fail(index, thrown) {
         models[index]!.tasks = tasks.map(() => ({ error: errorReport(thrown) }));
@@ -111,9 +117,39 @@ export async function runTasks(
     },
     options,
   );
-  const { seconds, bytesRead, peakBytes } = report;
-  return { tasks: info, models, seconds, bytesRead, peakBytes };
+  if (read.length < tasks.length) {
+    const { writeAnswers } = await import('./written-answers');
+    await writeAnswers(request, tasks, options, {
+      onItems(index, task, items) {
+        scored[index]![task]!.push(...items);
+        fresh.push(...items.map((item) => ({ model: index, task, item })));
+      },
+      onProgress: tell,
+      end(index, { tokens, seconds, engine }) {
+        const model = models[index]!;
+        Object.assign(model, { tokens: model.tokens + tokens, seconds: model.seconds + seconds, engine });
+        const made = scoresOf(tasks, scored[index]!);
+        model.tasks = tasks.map(({ task }, t) => (isWritten(task) ? made[t]! : (model.tasks[t] ?? made[t]!)));
+      },
+      fail(index, thrown) {
+        const error = errorReport(thrown);
+        const model = models[index]!;
+        model.tasks = tasks.map(({ task }, t) =>
+          isWritten(task) ? { error } : (model.tasks[t] ?? { error }),
+        );
+      },
+    });
+  }
+  const { bytesRead, peakBytes } = report;
+  const seconds = models.reduce((sum, own) => sum + own.seconds, 0);
+  return { tasks: info, models, seconds: Math.max(seconds, report.seconds), bytesRead, peakBytes };
 }
+
+const scoresOf = (tasks: readonly ReadTask[], scored: readonly TaskItem[][]): ScoredModel['tasks'] =>
+  tasks.map(({ task }, t) => {
+    const items = scored[t]!.sort((a, b) => a.docId - b.docId);
+    return { score: { metrics: aggregate(task.metrics, items), items } };
+  });
 
 const mixed = (name: string) =>
   new AmalgamError(
@@ -142,7 +178,9 @@ async function encodeItems(
   tokenizer: GuardedTokenizer,
   maxLength: number,
 ): Promise<Encoded[]> {
-  const all = tasks.flatMap(({ items }, task) => items.map((item) => ({ task, item })));
+  const all = tasks.flatMap(({ task: { outputType }, items }, task) =>
+    outputType === 'generate_until' ? [] : items.map((item) => ({ task, item })),
+  );
   const encoded = await encodePairs(
     tokenizer,
     all.flatMap(({ item }) => item.requests),
@@ -154,8 +192,4 @@ async function encodeItems(
     const refused = one.item.refused ?? (wrong && 'refused' in wrong ? wrong.refused : undefined);
     return refused === undefined ? { ...one, pairs: own as PairIds[] } : { ...one, pairs: [], refused };
   });
-}
-
-function refusedItem({ docId, target }: Item, refused: string): TaskItem {
-  return { docId, target, loglikelihoods: [], isGreedy: [], values: {}, refused };
 }

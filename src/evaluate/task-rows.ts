@@ -3,7 +3,7 @@ import { type Datasets, requireColumns } from '../dataset/job';
 import { parseRows } from '../dataset/json-lines';
 import type { Row } from '../foreign/parquet';
 import { defaultsOf } from '../reports/option';
-import type { ScoreTasksRequest, TaskInfo, TasksProgress } from '../reports/tasks';
+import type { ScoreTasksRequest, TaskInfo, TaskItem, TasksProgress } from '../reports/tasks';
 import { taskOptions } from '../tasks/options';
 import type { Task } from '../tasks/task';
 import { buildItems, type Item } from '../tasks/task-items';
@@ -23,6 +23,8 @@ export interface ReadTask {
 
 export const isOfEmbeddings = ({ outputType }: Task): boolean =>
   outputType === 'similarity' || outputType === 'retrieval';
+
+export const isWritten = ({ outputType }: Task): boolean => outputType === 'generate_until';
 
 /** Rows of a task's splits, and its items. */
 export async function readTask(
@@ -70,6 +72,11 @@ async function ownRows(name: string, lines: string, columns: readonly string[]):
   for await (const row of parseRows([lines], name)) rows.push(row);
   if (rows[0]) requireColumns(name, columns, Object.keys(rows[0]));
   return rows;
+}
+
+/** An item that cannot be asked, and why. */
+export function refusedItem({ docId, target }: Item, refused: string): TaskItem {
+  return { docId, target, loglikelihoods: [], isGreedy: [], values: {}, refused };
 }
 
 /** A character is one token at most. */

@@ -4,6 +4,7 @@ import type { CalibrationSize } from '../calibration/calibration';
 import { type CalibrationOptions, openAhead, writeText } from '../calibration/calibration-context';
 import { calibrate } from '../calibration/job';
 import type { Datasets } from '../dataset/job';
+import { AmalgamError } from '../errors';
 import { runEvaluations } from '../evaluate/job';
 import { runTasks } from '../evaluate/task-job';
 import type { Recipe } from '../formats/recipe';
@@ -13,7 +14,7 @@ import { openEvaluationBackends } from '../host/backends';
 import type { OpenModels } from '../host/models';
 import { textSize } from '../merge/methods/importance-parameters';
 import type { Plan } from '../merge/plan/plan';
-import { withLambda as planWithLambda } from '../merge/plan/plan-lambda';
+import { isPlainLambda, withLambda as planWithLambda } from '../merge/plan/plan-lambda';
 import type { Prepared } from '../merge/tensor/prepared';
 import type { BackendChoice } from '../reports/backend';
 import type { RunTarget, TextInput } from '../reports/evaluate';
@@ -44,6 +45,7 @@ export interface BestHost extends FindBestContext {
 /** Finds the best merge of opened models. @throws AmalgamError as `findBest`, and what reading models and generating text throws */
 export async function runFindBest(request: FindBestRequest, host: BestHost) {
   const begun = performance.now();
+  requireTwo(request);
   const reading = (await host.plan({ recipe: readingRecipe(request.recipe) })).plan;
   const sized = { ...request, recipe: withReading(request.recipe, reading) };
   const engines = openEngines(request.engine);
@@ -53,6 +55,18 @@ export async function runFindBest(request: FindBestRequest, host: BestHost) {
   } finally {
     await engines.close();
   }
+}
+
+/** @throws AmalgamError `Usage` for a front of other than two texts or tasks */
+function requireTwo({ front, recipe, texts, tasks }: FindBestRequest): void {
+  const own = (recipe.models ?? []).filter(({ model }) => model !== recipe.baseModel);
+  const { length } = tasks?.tasks ?? (texts.length > 0 ? texts : own);
+  if (front === undefined || length === 2) return;
+  throw new AmalgamError(
+    'Usage',
+    `A front lies between two texts or tasks, and there are ${length}.`,
+    'Give two with --text or --task, or leave --front out.',
+  );
 }
 
 /** Engines for as long as merges are measured: on the processor one per core, since starting them takes longer than a measurement. */
@@ -205,7 +219,7 @@ async function openBench(
   const ready = async (target: RunTarget, options = optionsOf(() => undefined)): Promise<Ready> => {
     if ('model' in target) return host.plan(target);
     const { lambda } = target.recipe.parameters;
-    if (typeof lambda !== 'number') return prepare(target.recipe, options);
+    if (!isPlainLambda(lambda)) return prepare(target.recipe, options);
     const key = formatRecipe(withLambda(target.recipe, 1));
     const known = solved.get(key) ?? prepare(withLambda(target.recipe, 1), options);
     solved.set(key, known);

@@ -4,11 +4,9 @@
  * one part of the text, rows compared on another, figures reported of a third. What was measured is stored with the time that
  * it took: one that was stopped goes on from there in the same way.
  */
-import { normals } from '../backend/philox';
 import { lowestLambda, nextLambda } from '../calibration/lambda-choice';
 import { AmalgamError, type ErrorReport, fromErrorReport } from '../errors';
 import type { Recipe } from '../formats/recipe';
-import { openCmaEs } from '../linalg/cma-es';
 import { methodById } from '../merge/methods';
 import {
   type BestRow,
@@ -27,7 +25,6 @@ import {
   candidatesOf,
   describedBy,
   leastOf,
-  lossOf,
   NEGLIGIBLE,
   rivalsOf,
   sharesOf,
@@ -36,6 +33,7 @@ import {
 } from './candidates';
 import { type BestBench, type Outcome, openMeasured } from './measured-targets';
 import { searchSpace } from './search-space';
+import { type Aim, aimedLoss, aimsBetween, openTuning, PATIENCE } from './tuned-settings';
 
 export interface FindBestContext {
   signal: AbortSignal;
@@ -46,8 +44,6 @@ export interface FindBestContext {
 const TOGETHER = 12;
 /** Tries of λ that a method takes as a rule, and parts of the text that a row is measured on afterwards. */
 export const USUAL_WORK = 3 + 2;
-/** A search ends when so many generations together brought nothing that anybody notices. */
-const PATIENCE = 2;
 /** Where the search for λ begins: that of Gram merges was from 0.9 to 1.2 on the sets of docs/importance.md, of others 0.2 to 1. */
 const NEAR_ONE = { start: 1, step: 2 } as const;
 const NEAR_HALF = { start: 0.6, step: 2 } as const;
@@ -59,7 +55,7 @@ const MOST_MS = 2 ** 31 - 1;
 const REST = ['choosing', 'reporting'] as const;
 
 /** A row before it is measured on the rest of the text. */
-type Tried = Pick<BestRow, 'id' | 'kind' | 'label' | 'target' | 'lambda' | 'tried' | 'error'> & {
+type Tried = Pick<BestRow, 'id' | 'kind' | 'label' | 'target' | 'lambda' | 'tried' | 'error' | 'from'> & {
   tuning?: LossBlock[][] | undefined;
 };
 
@@ -68,7 +64,7 @@ type Tried = Pick<BestRow, 'id' | 'kind' | 'label' | 'target' | 'lambda' | 'trie
  * @throws AmalgamError `Usage`, `Canceled`, what the bench throws, and the failure of the first merge where none could be measured
  */
 export async function findBest(
-  { recipe, steps, budget, seed, engine, texts: given, tasks, also = [] }: FindBestRequest,
+  { recipe, steps, budget, seed, engine, texts: given, tasks, also = [], front, shape }: FindBestRequest,
   bench: BestBench,
   { signal, onProgress }: FindBestContext,
 ): Promise<FindBestReport> {
@@ -228,59 +224,70 @@ export async function findBest(
     await addRows(name, tried, tried.some(({ tuning }) => tuning) ? REST : TEXT_PARTS, begin);
   }
 
-  /** Weights, λ and density around the best merge that has some, from its settings on. */
+  /** Weights, t, λ and density around the best merge that has some, from its settings on; then between the two texts. */
   async function search(): Promise<void> {
-    const starts = inOrder().flatMap((row) => {
-      if (!('recipe' in row.target) || !row.blocks.tuning) return [];
-      const space = searchSpace(row.target.recipe, methodById.get(row.target.recipe.mergeMethod)!);
-      // a λ alone is tuned already
-      const isOpen = space && (space.names.length > 1 || row.tried === 1);
-      return isOpen ? [{ row, space, loss: lossOf(row, 'tuning') }] : [];
+    const starts = (aim: Aim) => {
+      const open = inOrder().flatMap((row) => {
+        if (row.kind === 'also' || !('recipe' in row.target) || !row.blocks.tuning) return [];
+        const own = row.target.recipe;
+        const space = searchSpace(own, methodById.get(own.mergeMethod)!, shape);
+        // a λ alone is tuned already
+        const isOpen = space && (aim || space.names.length > 1 || row.tried === 1);
+        return isOpen ? [{ row, space, loss: aimedLoss(row.blocks.tuning, aim) }] : [];
+      });
+      return open.sort((a, b) => a.loss - b.loss);
+    };
+    // side by side, so that each has its share of the time
+    const between = front ? aimsBetween(front) : [];
+    // halfway is the mean itself
+    const aims = [null, ...between.filter(([share]) => share !== 0.5)];
+    const tunings = aims.flatMap((aim, i) => {
+      const [start] = starts(aim);
+      return start ? [openTuning(start, seed + i, aim)] : [];
     });
-    if (starts.length === 0) {
-      if (steps.length > 1) return;
-      throw new AmalgamError(
-        'Usage',
-        `${recipe.mergeMethod} has neither weights nor λ to search for.`,
-        'Choose a method that has, for example task_arithmetic, ties or gram.',
-      );
-    }
-    const { row, space, loss } = starts.reduce((a, b) => (b.loss < a.loss ? b : a));
-    const label = `${row.label}, searched`;
-    const cma = openCmaEs(space.start, 1);
-    let best: { recipe: Recipe; tuning: LossBlock[][] } | undefined;
-    const least = [loss];
-    for (let generation = 1; ; generation++) {
-      const [now, then] = [least.at(-1)!, least.at(-1 - PATIENCE)];
-      if (then !== undefined && then - now < NEGLIGIBLE) {
+    if (tunings.length > 0) return tune(tunings);
+    if (steps.length > 1) return;
+    throw new AmalgamError(
+      'Usage',
+      `${recipe.mergeMethod} has neither weights nor λ to search for.`,
+      'Choose a method that has, for example task_arithmetic, ties or gram.',
+    );
+  }
+
+  /** Goes on with all tunings side by side, until none brings anything or the time is up. */
+  async function tune(tunings: readonly ReturnType<typeof openTuning>[]): Promise<void> {
+    const begin = elapsed();
+    const named = ({ row, aim }: (typeof tunings)[number]): Pick<BestRow, 'id' | 'label'> => {
+      const label = `${row.label}, searched`;
+      if (!aim) return { id: 'search', label };
+      const shares = aim.map((share) => Math.round(100 * share)).join(' : ');
+      return { id: `front ${shares}`, label: `${label} for ${shares}` };
+    };
+    const sum = (open: typeof tunings) => open.reduce((all, { population }) => all + population, 0);
+    for (let generation = 0; ; generation++) {
+      const open = tunings.filter((of) => !of.ended);
+      if (open.length === 0) {
         if (ended === 'done') ended = 'converged';
         break;
       }
-      if (!within(cma.population + REST.length)) break;
-      tell('search', label, generation - 1, generation + PATIENCE);
-      const points = cma.ask(normals(cma.population * space.start.length, [seed, generation]));
-      const recipes = points.map((point) => space.recipe(space.values(point)));
-      const outcomes = await tuningOf(recipes);
-      const losses = outcomes.map((outcome) =>
-        'error' in outcome ? Number.POSITIVE_INFINITY : meanLoss(outcome.blocks.tuning!).mean,
-      );
-      cma.tell(losses);
-      const at = losses.indexOf(Math.min(...losses));
-      const outcome = outcomes[at]!;
-      if (losses[at]! < now && 'blocks' in outcome) {
-        best = { recipe: recipes[at]!, tuning: outcome.blocks.tuning! };
-      }
-      least.push(Math.min(now, losses[at]!));
+      if (!within(sum(open) + REST.length * tunings.length)) break;
+      tell('search', named(open[0]!).label, generation, generation + 1 + PATIENCE);
+      const outcomes = await tuningOf(open.flatMap((of) => of.ask()));
+      for (const of of open) of.tell(outcomes.splice(0, of.population));
     }
-    if (!best) return;
-    const { lambda } = best.recipe.parameters;
-    const tried = (least.length - 1) * cma.population;
-    const found = {
-      label,
-      target: { recipe: best.recipe },
-      lambda: typeof lambda === 'number' ? lambda : null,
-    };
-    await addRows('search', [{ id: 'search', kind: 'search', ...found, tried, tuning: best.tuning }], REST);
+    const found = tunings.flatMap((of): Tried[] => {
+      if (!of.best) return [];
+      const { recipe: own, tuning } = of.best;
+      const { lambda } = own.parameters;
+      return [
+        {
+          ...{ ...named(of), kind: 'search', from: of.row.id, target: { recipe: own }, tuning },
+          lambda: typeof lambda === 'number' ? lambda : null,
+          tried: of.generations * of.population,
+        },
+      ];
+    });
+    if (found.length > 0) await addRows('search', found, REST, begin);
   }
 
   /** Measures rows on parts of the text, and tells them. */

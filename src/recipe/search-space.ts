@@ -1,6 +1,7 @@
 /** The settings of a recipe that can be searched for, as coordinates of about the same scale. Pure. */
 import type { ParameterSetting, Recipe } from '../formats/recipe';
 import type { MergeMethod } from '../merge/method';
+import type { FindBestRequest } from '../reports/find-best';
 
 /** A setting: where the search starts, and how far its first steps go. */
 interface Variable {
@@ -12,71 +13,84 @@ interface Variable {
   place(value: number): number;
 }
 
-interface SearchSpace {
-  names: string[];
-  start: number[];
-  /** Coordinates in units of the first steps. */
-  values(point: ArrayLike<number>): Record<string, number>;
-  recipe(values: Readonly<Record<string, number>>): Recipe;
-}
-
 const DENSITY = 'density';
 const LAMBDA = 'lambda';
 /** Significant digits of a setting: more would only be noise in the recipe. */
 const round = (value: number) => Number(value.toPrecision(5));
 
+/** Kinds of tensors by parts of their names, in the order they are looked for: `post_attention_layernorm` is a norm. */
+const KINDS = [
+  { kind: 'norms', filters: ['norm'] },
+  { kind: 'attention', filters: ['attn', 'attention'] },
+  { kind: 'mlp', filters: ['mlp'] },
+] as const;
+const REST = 'rest';
+
+/** A setting of the recipe as variables, and the setting at their values. */
+interface Searched {
+  variables: Variable[];
+  at(values: Readonly<Record<string, number>>): ParameterSetting;
+}
+
 /**
- * Weights of the models where the method has them, λ where it has no weights or divides by them, and one density for
- * all where some of the changes are trimmed; undefined for a recipe without such settings.
+ * Weights of the models where the method has them, t, λ where it has no weights or divides by them, and one density for
+ * all where some of the changes are trimmed; undefined for a recipe without such settings. Of gradients and filters that
+ * stand a factor is searched for; of a gradient where gradients are asked for each point.
  */
-export function searchSpace(recipe: Recipe, method: MergeMethod): SearchSpace | undefined {
+export function searchSpace(recipe: Recipe, method: MergeMethod, shape: FindBestRequest['shape'] = {}) {
+  const { layers = 1, kinds = false } = shape;
+  const { parameters } = recipe;
   const models = (recipe.models ?? []).filter(({ model }) => model !== recipe.baseModel);
   const weighted = method.modelParameters.weight !== undefined;
   const normalized =
     method.parameters.normalize !== undefined &&
-    (recipe.parameters.normalize ?? defaultOf(method, 'normalize')) !== false;
-  const variables: Variable[] = weighted
-    ? models.map(({ parameters }, i) =>
-        linear(`weight ${i + 1}`, startOf(parameters.weight ?? recipe.parameters.weight)),
-      )
-    : [];
-  if (method.parameters[LAMBDA] && (!weighted || normalized)) {
-    variables.push(logarithmic(LAMBDA, startOf(recipe.parameters[LAMBDA])));
-  }
-  const standing = models.map(({ parameters }) => parameters[DENSITY] ?? recipe.parameters[DENSITY]);
+    (parameters.normalize ?? defaultOf(method, 'normalize')) !== false;
+  const weights = models.map((entry, i) =>
+    weighted
+      ? searched(`weight ${i + 1}`, entry.parameters.weight ?? parameters.weight, linear, layers)
+      : undefined,
+  );
+  const ownT = method.parameters.t;
+  const t =
+    ownT?.kind === 'number' &&
+    searched('t', parameters.t ?? ownT.default, ownT.min < 0 ? linear : logarithmic, layers);
+  const hasLambda = method.parameters[LAMBDA] && (kinds || !weighted || normalized);
+  const lambda = hasLambda && (kinds ? byKind : searched)(LAMBDA, parameters[LAMBDA], logarithmic);
+  const standing = models.map((entry) => entry.parameters[DENSITY] ?? parameters[DENSITY]);
   const densities = standing.map(startOf);
   const isShaped = standing.some((setting) => Array.isArray(setting));
-  if (method.modelParameters[DENSITY] && isShaped) {
-    variables.push(logarithmic(DENSITY, 1));
-  } else if (method.modelParameters[DENSITY] && densities.some((d) => d < 1)) {
-    variables.push(logistic(DENSITY, densities.reduce((a, b) => a + b, 0) / densities.length));
-  }
+  const trimmed = method.modelParameters[DENSITY] && (isShaped || densities.some((d) => d < 1));
+  const mean = densities.reduce((a, b) => a + b, 0) / densities.length;
+  const variables = [
+    ...weights.flatMap((of) => of?.variables ?? []),
+    ...(t ? t.variables : []),
+    ...(lambda ? lambda.variables : []),
+    ...(trimmed ? [isShaped ? logarithmic(DENSITY, 1) : logistic(DENSITY, mean)] : []),
+  ];
   if (variables.length === 0) return undefined;
   return {
     names: variables.map(({ name }) => name),
     start: variables.map(({ start, place, step }) => place(start) / step),
-    values: (point) =>
+    values: (point: ArrayLike<number>) =>
       Object.fromEntries(variables.map(({ name, value, step }, i) => [name, round(value(point[i]! * step))])),
-    recipe: (values) => ({
+    recipe: (values: Readonly<Record<string, number>>): Recipe => ({
       ...recipe,
       parameters: {
-        ...recipe.parameters,
+        ...parameters,
         // weights set the distance: λ beside them is not searched for again in every candidate
-        ...(recipe.parameters[LAMBDA] === 'auto' && { [LAMBDA]: 1 }),
-        ...(values[LAMBDA] !== undefined && { [LAMBDA]: scaled(recipe.parameters[LAMBDA], values[LAMBDA]) }),
+        ...(parameters[LAMBDA] === 'auto' && { [LAMBDA]: 1 }),
+        ...(lambda && { [LAMBDA]: lambda.at(values) }),
+        ...(t && { t: t.at(values) }),
       },
       models: (recipe.models ?? []).map((entry) => {
         const i = models.indexOf(entry);
         if (i < 0) return entry;
-        const weight = values[`weight ${i + 1}`];
         const density = values[DENSITY];
         return {
           ...entry,
           parameters: {
             ...entry.parameters,
-            ...(weight !== undefined && {
-              weight: scaled(entry.parameters.weight ?? recipe.parameters.weight, weight),
-            }),
+            ...(weights[i] && { weight: weights[i].at(values) }),
             ...(density !== undefined && {
               [DENSITY]: isShaped ? scaled(standing[i] ?? 1, density, 1) : density,
             }),
@@ -84,6 +98,42 @@ export function searchSpace(recipe: Recipe, method: MergeMethod): SearchSpace | 
         };
       }),
     }),
+  };
+}
+
+type MakeVariable = (name: string, start: number) => Variable;
+
+/** One value, or the factor of what stands; of a gradient, where `layers` of them are asked for, its points. */
+function searched(
+  name: string,
+  standing: ParameterSetting | undefined,
+  make: MakeVariable,
+  layers = 1,
+): Searched {
+  const isCurve = Array.isArray(standing) && standing.every((entry) => typeof entry === 'number');
+  if (layers > 1 && (isCurve || !Array.isArray(standing))) {
+    const points = isCurve ? (standing as number[]) : Array<number>(layers).fill(startOf(standing));
+    const variables = points.map((start, i) => make(`${name} [${i + 1}]`, start));
+    return { variables, at: (values) => variables.map((own) => values[own.name]!) };
+  }
+  return {
+    variables: [make(name, startOf(standing))],
+    at: (values) => scaled(standing, values[name]!),
+  };
+}
+
+/** A value for each kind of tensor; of filters and gradients that stand a factor. */
+function byKind(name: string, standing: ParameterSetting | undefined, make: MakeVariable): Searched {
+  if (Array.isArray(standing)) return searched(name, standing, make);
+  const named = (kind: string) => `${name} ${kind}`;
+  return {
+    variables: [...KINDS.map(({ kind }) => kind), REST].map((kind) => make(named(kind), startOf(standing))),
+    at: (values) => [
+      ...KINDS.flatMap(({ kind, filters }) =>
+        filters.map((filter) => ({ filter, value: values[named(kind)]! })),
+      ),
+      { value: values[named(REST)]! },
+    ],
   };
 }
 
@@ -136,3 +186,5 @@ const logistic = (name: string, start: number): Variable => ({
   value: (x) => 1 / (1 + Math.exp(-x)),
   place: (v) => Math.log(v / (1 - v)),
 });
+
+export type SearchSpace = NonNullable<ReturnType<typeof searchSpace>>;

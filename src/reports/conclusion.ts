@@ -124,8 +124,8 @@ function anyOf(models: readonly Contender[]): string {
 }
 
 /** The same with its sign where it is outside its error; else the error alone: `± 0.8 %`. */
-export function signedChange(against: Estimate): string {
-  const words = changeWords(against, 1, false);
+export function signedChange(against: Estimate, isAccuracy = false): string {
+  const words = changeWords(against, 1, isAccuracy);
   const is = verdict(against);
   return is === 'alike' ? words.replace(/^[^±]*/, '') : `${is === 'lower' ? '\u2212' : '+'}${words}`;
 }

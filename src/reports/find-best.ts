@@ -25,16 +25,20 @@ export interface FindBestRequest {
   /** Merges that are measured beside: they are rows, and none of them wins. */
   also?: { label: string; target: RunTarget }[];
   steps: readonly BestStep[];
+  /** What a search has beside one value of each setting: points of a gradient over the layers, λ by kind of tensor. */
+  shape?: { layers?: number; kinds?: boolean };
+  /** Merges between two texts or tasks that are searched for, each with another share of the two, from 2. */
+  front?: number;
   /** Seconds after which nothing more is begun. A search ends before where it brings nothing more. */
   budget: number;
   seed: number;
   engine: BackendChoice;
 }
 
-/** Items of tasks, the same for all rows, and the metric of which the mean over the tasks counts. */
+/** Items of tasks, the same for all rows, and the metric of which the mean over the tasks counts: absent, each one’s main metric. */
 export interface SearchTasks
   extends Pick<ScoreTasksRequest, 'tasks' | 'limit' | 'sampleSeed' | 'fewshot' | 'fewshotSeed'> {
-  metric: string;
+  metric?: string;
 }
 
 /** A text or a task, in its three parts. */
@@ -49,10 +53,12 @@ export interface BestText {
 
 /** A model or merge, measured. */
 export interface BestRow {
-  /** `base`, `model <id>`, `given`, `<method>`, `gram outputs`, `gram changes`, `search`, `also <number>`: the same in every message. */
+  /** `base`, `model <id>`, `given`, `<method>`, `gram outputs`, `gram changes`, `search`, `front <share> : <share>`, `also <number>`: the same in every message. */
   id: string;
   kind: 'base' | 'contributor' | 'given' | 'method' | 'gram' | 'search' | 'also';
   label: string;
+  /** Of a search: id of the row it began at. */
+  from?: string;
   /** What it is: a model as it is, or the recipe with the λ and the settings that were found. */
   target: RunTarget;
   /** The tuned one; null where there is none. */

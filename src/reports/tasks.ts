@@ -34,7 +34,7 @@ export interface ScoreTasksRequest {
 }
 
 /** What is asked of a model; the last two of its embeddings, or of its scores of pairs. */
-export type OutputType = 'multiple_choice' | 'loglikelihood' | 'similarity' | 'retrieval';
+export type OutputType = 'multiple_choice' | 'loglikelihood' | 'generate_until' | 'similarity' | 'retrieval';
 
 /** Description of a task, known once its rows are read. */
 export interface TaskInfo {
@@ -66,6 +66,9 @@ export interface TaskItem {
   isGreedy: boolean[];
   /** By metric: 0 or 1 for accuracies. */
   values: Record<string, number>;
+  /** What the model wrote, and the checks that count each for itself. */
+  written?: string;
+  checks?: number;
   /** Why the item is not counted, in words. */
   refused?: string;
 }

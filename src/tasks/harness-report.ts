@@ -22,8 +22,8 @@ interface HarnessResults {
 interface HarnessSample {
   doc_id: number;
   target: TaskItem['target'];
-  /** [log-likelihood, is greedy] of each request. */
-  filtered_resps: [number, boolean][];
+  /** [log-likelihood, is greedy] of each request; or what was written. */
+  filtered_resps: ([number, boolean] | string)[];
   [metric: string]: unknown;
 }
 
@@ -74,21 +74,33 @@ export function harnessResults(
   };
 }
 
-/** `acc,none` and `acc_stderr,none`: the harness names the filter after the comma. */
+/** `acc,none` and `acc_stderr,none`: the harness names the filter after the comma; metrics of written answers have theirs. */
 function fields(metrics: Record<string, MetricValue>): Record<string, number | string> {
   return Object.fromEntries(
-    Object.entries(metrics).flatMap(([metric, { value, stderr }]) => [
-      [`${metric},none`, value],
-      [`${metric}_stderr,none`, stderr ?? 'N/A'],
-    ]),
+    Object.entries(metrics).flatMap(([named, { value, stderr }]) => {
+      const [metric, filter = 'none'] = named.split(',');
+      return [
+        [`${metric},${filter}`, value],
+        [`${metric}_stderr,${filter}`, stderr ?? 'N/A'],
+      ];
+    }),
   );
 }
 
-function sampleOf({ docId, target, loglikelihoods, isGreedy, values, refused }: TaskItem): HarnessSample {
+function sampleOf({
+  docId,
+  target,
+  loglikelihoods,
+  isGreedy,
+  values,
+  refused,
+  written,
+}: TaskItem): HarnessSample {
   return {
     doc_id: docId,
     target,
-    filtered_resps: loglikelihoods.map((ll, i) => [ll, isGreedy[i] ?? false]),
+    filtered_resps:
+      written === undefined ? loglikelihoods.map((ll, i) => [ll, isGreedy[i] ?? false]) : [written],
     ...values,
     ...(refused === undefined ? {} : { refused }),
   };

@@ -1,10 +1,18 @@
 /** Metrics of items and of tasks, as lm-evaluation-harness 0.4.13 computes them (`process_results`, `api/metrics.py`). */
 
-import { argmax, mean } from '../linalg/numbers';
+import { argmax } from '../linalg/numbers';
+import { meanLoss } from '../reports/paired-error';
 import type { MetricValue, TaskItem } from '../reports/tasks';
 import { codePoints } from './python';
 import type { Task } from './task';
 import type { Item } from './task-items';
+
+/** An item out of the answer that a model wrote. */
+export function scoreWritten({ docId, written }: Item, answer: string): TaskItem {
+  const { checks, values } = written!;
+  const none = { target: null, loglikelihoods: [], isGreedy: [] };
+  return { docId, ...none, written: answer, ...(checks && { checks }), values: values(answer) };
+}
 
 /** One request's answer. */
 interface Answer {
@@ -58,20 +66,19 @@ export function aggregate(
 }
 
 function summarize(metric: string, items: readonly TaskItem[]): MetricValue {
-  const values = items.map((item) => item.values[metric]!);
-  const stderr = meanStderr(values);
-  if (metric === 'perplexity') {
-    const value = Math.exp(-mean(values));
-    // to first order: the harness draws 100 000 bootstrap samples for the same
-    return { value, stderr: stderr === null ? null : value * stderr };
-  }
-  return { value: mean(values), stderr };
+  const { mean, stderr } = meanLoss([
+    items.map(({ values, checks = 1 }) => {
+      const tokens = metric.startsWith('inst_level') ? checks : 1;
+      return { loss: values[metric]! * tokens, tokens };
+    }),
+  ]);
+  if (metric !== 'perplexity') return { value: mean, stderr };
+  const value = Math.exp(-mean);
+  // to first order: the harness draws 100 000 bootstrap samples for the same
+  return { value, stderr: stderr === null ? null : value * stderr };
 }
 
-/** Standard error of the mean, from the sample's deviation (n − 1); null for a single value. */
-function meanStderr(values: readonly number[]): number | null {
-  const n = values.length;
-  if (n < 2) return null;
-  const mu = mean(values);
-  return Math.sqrt(values.reduce((sum, v) => sum + (v - mu) ** 2, 0) / (n - 1) / n);
+/** The accuracy of a task, or else its first metric. */
+export function mainMetric(metrics: readonly string[]): string {
+  return metrics.includes('acc') ? 'acc' : metrics[0]!;
 }

@@ -3,6 +3,7 @@ import { AmalgamError } from '../errors';
 import { TEXT_PARTS, type TextPart } from '../reports/find-best';
 import type { LossBlock } from '../reports/paired-error';
 import type { ScoredModel, TaskInfo, TaskItem } from '../reports/tasks';
+import { mainMetric } from './metrics';
 
 /** So small that accuracies decide, and equal ones do not leave a search without a slope. */
 const TIE = 1e-6;
@@ -15,9 +16,9 @@ const TIE = 1e-6;
 export function taskBlocks(
   info: readonly TaskInfo[],
   outcomes: ScoredModel['tasks'],
-  metric: string,
+  metric?: string,
 ): Record<TextPart, LossBlock[][]> {
-  const without = info.find(({ metrics }) => !metrics.includes(metric));
+  const without = info.find(({ metrics }) => metric !== undefined && !metrics.includes(metric));
   if (without) {
     throw new AmalgamError(
       'Usage',
@@ -26,11 +27,11 @@ export function taskBlocks(
     );
   }
   const blocksOf = (part: TextPart) =>
-    outcomes.map((outcome) =>
+    outcomes.map((outcome, t) =>
       ('score' in outcome ? outcome.score.items : []).flatMap((item, i): LossBlock[] => {
         if (item.refused !== undefined || TEXT_PARTS[i % TEXT_PARTS.length] !== part) return [];
         const slope = part === 'tuning' ? TIE * rightLogShare(item) : 0;
-        return [{ loss: 1 - item.values[metric]! - slope, tokens: 1 }];
+        return [{ loss: 1 - item.values[metric ?? mainMetric(info[t]!.metrics)]! - slope, tokens: 1 }];
       }),
     );
   return { tuning: blocksOf('tuning'), choosing: blocksOf('choosing'), reporting: blocksOf('reporting') };

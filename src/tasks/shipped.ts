@@ -3,6 +3,7 @@ import { AmalgamError } from '../errors';
 import type { Row } from '../foreign/parquet';
 import { displayName } from '../formats/names';
 import type { ShippedTask, TaskSource } from '../reports/tasks';
+import { ownTask } from './own-task';
 import { capitalize, lstrip, strip } from './python';
 import sampleRetrieval from './sample_retrieval.jsonl?raw';
 import sampleSimilarity from './sample_similarity.tsv?raw';
@@ -10,7 +11,6 @@ import sampleTrades from './sample_trades.jsonl?raw';
 import {
   choiceQuestion,
   numberOf,
-  ownTask,
   pairLines,
   RowFault,
   recordOf,
@@ -21,6 +21,7 @@ import {
   textOf,
   textsOf,
 } from './task';
+import { exactMatch } from './written-answers';
 
 /** One of several tasks by the same prompts has its subset in the name: `mmlu_anatomy`. */
 type Shipped = Omit<Task, 'name'> & { title: string; subsets?: string[] };
@@ -191,6 +192,11 @@ const SHIPPED: Record<string, Shipped> = {
       return { contexts: [words.join(' ')], continuations: [` ${last}`], choices: [], target: null };
     },
   },
+  gsm8k: {
+    ...{ ...multipleChoice, ...exactMatch, title: 'GSM8K', version: 3 },
+    ...{ training: 'train', test: 'test', fewshotSplit: 'train' },
+    data: { dataset: 'openai/gsm8k', subset: 'main' },
+  },
   mmlu: {
     ...{ ...multipleChoice, title: 'MMLU', test: 'test', fewshotSplit: 'dev', sampler: 'first_n' },
     metrics: ['acc'],
@@ -245,7 +251,7 @@ export function openTask(source: TaskSource): Task {
   throw taskInvalid(
     name,
     'it is no file of rows',
-    'Give a .jsonl: one object with question, choices and answer a line; or a .tsv of two sentences and how alike they are.',
+    'Give a .jsonl: one object with question, choices and answer, question and answer with “#### ”, or prompt, instruction_id_list and kwargs a line; or a .tsv of two sentences and how alike they are.',
   );
 }
 

@@ -10,7 +10,7 @@ import { pythonRandom } from './python';
 import { type Question, RowFault, type Task, taskInvalid } from './task';
 
 /** Requests of one row. */
-export interface Item extends Pick<Question, 'choices' | 'target' | 'labels'> {
+export interface Item extends Pick<Question, 'choices' | 'target' | 'labels' | 'written'> {
   /** Row of the split. */
   docId: number;
   /** Pairs to be scored. */

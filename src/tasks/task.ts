@@ -36,6 +36,20 @@ export interface Question {
   target: number | null;
   /** mc2: which choices are true; of two texts how alike they are; of the texts behind a question which answer it. */
   labels?: number[];
+  written?: WrittenQuestion;
+}
+
+/** Of a question whose answer the model writes. */
+interface WrittenQuestion {
+  /** Texts that end the answer. */
+  until: string[];
+  maxTokens: number;
+  /** Asked by the chat template, where the model has one. */
+  chat: boolean;
+  /** Checks that count each for itself. */
+  checks?: number;
+  /** Metrics of an answer. */
+  values(answer: string): Record<string, number>;
 }
 
 /** A row that cannot be asked, and why: it is left out and counted. */
@@ -82,41 +96,6 @@ export function numberOf(row: Row, column: string): number {
   const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
   if (typeof number === 'number' && Number.isInteger(number)) return number;
   throw new RowFault(`its “${column}” is no number`);
-}
-
-/**
- * Rows of one's own: a question, choices, and the answer by its number from 0, its text, or true or false where those are
- * the choices; or of embeddings, by the names of their columns.
- */
-export function ownTask(fileName: string, lines: string): Task {
-  const task = {
-    ...{ name: fileName.replace(/\.\w+$/, ''), version: null },
-    data: { name: fileName, lines },
-    ...{ training: null, validation: null, test: 'test', fewshotSplit: 'test', sampler: 'default' as const },
-    description: '',
-  };
-  const [first = ''] = lines.split('\n', 1);
-  if (/"sentence2"\s*:/.test(first)) return { ...task, ...similarity };
-  if (/"positive"\s*:/.test(first)) return { ...task, ...retrieval };
-  return {
-    ...task,
-    ...{ outputType: 'multiple_choice', metrics: ['acc', 'acc_norm'] },
-    columns: ['question', 'choices', 'answer'],
-    ask(row) {
-      const choices = textsOf(row, 'choices');
-      const context = `Question: ${textOf(row, 'question')}\nAnswer:`;
-      return choiceQuestion(context, choices, ownAnswer(row.answer, choices));
-    },
-  };
-}
-
-function ownAnswer(answer: RowValue | undefined, choices: readonly string[]): number {
-  if (typeof answer === 'number') return answer;
-  if (typeof answer === 'string') return choices.indexOf(answer);
-  if (typeof answer !== 'boolean') throw new RowFault('it has no answer');
-  const words = answer ? ['true', 'yes'] : ['false', 'no'];
-  const said = choices.map((choice) => words.includes(choice.toLowerCase()));
-  return said.filter(Boolean).length === 1 ? said.indexOf(true) : -1;
 }
 
 /** The error for a task that cannot be used. */

@@ -90,6 +90,7 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
       if (options.hubError) throw options.hubError;
       return hubHits(query);
     },
+    sampleChanges: async () => null,
     plan: async (recipe) => {
       await pause(10);
       const planned = planFor(recipe, layers, options.problems ?? [], options.experts);

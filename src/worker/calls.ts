@@ -208,6 +208,9 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     ...hubCalls,
     searchHub: async (query: HubQuery) => (await import('../sources/hub')).searchModels(hub(), query),
     plan: (recipe: Recipe, merges?: boolean) => recipePlanReport(recipe, models, merges),
+    /** What the models of a recipe changed, by a few rows of them; null where that cannot be read in part. */
+    sampleChanges: async (recipe: Recipe) =>
+      (await import('../merge/prediction/sampled-changes')).sampleChanges(await plan(recipe), models),
     merge: (request: MergeRequest, onProgress: Report<Progress>) =>
       job.run(async (signal) =>
         withRunLock(request, onProgress, async (report) => {

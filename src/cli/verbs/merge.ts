@@ -7,11 +7,12 @@ import { repositoriesRead } from '../../formats/recipe-models';
 import { bestOptions } from '../../recipe/options';
 import { BEST_STEPS } from '../../reports/find-best';
 import { defineVerb, outOption, runOptions, strictOption, usage } from '../arguments';
+import { bestText } from '../best-text';
 import { isAccepted, openJob, plannedJob, readSubject } from '../job';
 import { openOutput, requireCommitted } from '../output-folder';
 import { chosenPart, findParts, partFolder, requireSameRun, runOf } from '../output-parts';
 import { lookAtTarget, refuseNonEmpty } from '../partial-output';
-import { bestText, elsewhereLines, mergeText, withProgress } from '../print';
+import { elsewhereLines, mergeText, withProgress } from '../print';
 import { reportWriter } from '../report-file';
 import { openPusher, pushFolder, pushText, repoOf } from './push';
 

@@ -1,5 +1,6 @@
-import { printableJson } from '../../formats/names';
+import { displayName, printableJson } from '../../formats/names';
 import { repositoriesRead } from '../../formats/recipe-models';
+import { sampledWords } from '../../reports/sampled-changes';
 import { defineVerb, placeOptions, strictOption } from '../arguments';
 import { isAccepted, openJob, readSubject } from '../job';
 import { planText } from '../print';
@@ -8,7 +9,7 @@ export const planVerb = defineVerb({
   name: 'plan',
   subjects: ['model'],
   about:
-    'Reads headers only and says what a merge would do. Exit code 1 when the recipe does not fit the models; with --strict also when a key or parameter has no effect.',
+    'Reads headers, and a few rows of the models, and says what a merge would do. Exit code 1 when the recipe does not fit the models; with --strict also when a key or parameter has no effect.',
   options: {
     json: { kind: 'boolean', help: 'The report as JSON.', default: false },
     ...strictOption,
@@ -19,7 +20,22 @@ export const planVerb = defineVerb({
     const { recipe, file } = await readSubject(named, place.workingFolder);
     const job = await openJob(recipe, file, place, options, repositoriesRead);
     const report = await job.calls.plan(job.recipe);
-    await place.write(`${options.json ? printableJson(report) : planText(report, recipe.mergeMethod)}\n`);
+    const sampled = report.clean && !recipe.stages ? await job.calls.sampleChanges(job.recipe) : null;
+    const text = options.json
+      ? printableJson({ ...report, ...(sampled && { sampled }) })
+      : [
+          planText(report, recipe.mergeMethod),
+          ...(sampled
+            ? [
+                '',
+                `${sampledWords(
+                  sampled,
+                  sampled.contributors.map(({ id }) => displayName(id)),
+                )}.`,
+              ]
+            : []),
+        ].join('\n');
+    await place.write(`${text}\n`);
     const accepted = isAccepted(report, options.strict);
     if (report.clean && !accepted) place.say('The recipe has names without effect, which --strict refuses.');
     return accepted ? 0 : 1;

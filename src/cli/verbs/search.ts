@@ -3,14 +3,14 @@ import process from 'node:process';
 import { formatSeconds } from '../../formats/quantity';
 import { copyOf } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-format';
-import { bestOptions } from '../../recipe/options';
+import { bestOptions, searchOptions } from '../../recipe/options';
 import { BEST_STEPS } from '../../reports/find-best';
 import type { TaskSource } from '../../reports/tasks';
 import { itemOptions } from '../../tasks/options';
 import { defineVerb, runOptions, usage } from '../arguments';
+import { bestRowText, bestText } from '../best-text';
 import { itemsOf, readInput, taskSource } from '../input-files';
 import { openJob, plannedJob, readRecipe } from '../job';
-import { bestRowText, bestText } from '../print';
 import { publishedTexts, renameTexts } from '../recipe-texts';
 import { checkReportPlace, reportWriter, writeWhole } from '../report-file';
 
@@ -18,16 +18,21 @@ export const searchVerb = defineVerb({
   name: 'search',
   subjects: ['recipe.yml'],
   about:
-    'Finds the best merge of a recipe’s models: every method that reads no text at its own λ, then Gram merges, then weights, λ and density around the best; on texts, on tasks (as for evaluate), or on text that the contributors generate. One part of it is tuned on, one compared on, and the table is of a third. Nothing is merged; the best recipe goes to BEST.yml. What was measured is kept: the same command goes on from there, also with a larger budget.',
+    'Finds the best merge of a recipe’s models: every method that reads no text at its own λ, then Gram merges, then weights, t, λ and density around the best, gradients and filters times a factor; on texts, on tasks (as for evaluate), or on text that the contributors generate. One part of it is tuned on, one compared on, and the table is of a third. Nothing is merged; the best recipe goes to BEST.yml. What was measured is kept: the same command goes on from there, also with a larger budget.',
   options: {
     out: { kind: 'text', argument: 'BEST.yml', help: 'Where the recipe of the best is written.' },
     steps: { kind: 'list', argument: BEST_STEPS.join(','), help: 'What is tried; all of it unless said.' },
     text: { kind: 'list', whole: true, argument: 'FILE', help: 'A text to measure on.' },
     tokens: { kind: 'list', whole: true, argument: 'IDS.json', help: 'A text as token ids.' },
     task: { kind: 'list', argument: 'NAME', help: 'Tasks that ship, or files of rows.' },
-    metric: { kind: 'text', argument: 'acc', help: 'The metric whose mean over the tasks counts.' },
+    metric: {
+      kind: 'text',
+      argument: 'acc',
+      help: 'The metric whose mean over the tasks counts; without, each task’s first accuracy.',
+    },
     ...itemOptions,
     ...bestOptions,
+    ...searchOptions,
     ...runOptions,
   },
   belongs: { task: ['metric', 'limit', 'fewshot'], limit: ['sampleSeed'] },
@@ -42,7 +47,7 @@ export const searchVerb = defineVerb({
 
   async run({ subjects: [named = ''], options }, place) {
     const { workingFolder, write } = place;
-    const { budget, seed, engine, metric = 'acc' } = options;
+    const { budget, seed, engine, metric, front, layers, kinds } = options;
     const steps = BEST_STEPS.filter((step) => options.steps.length === 0 || options.steps.includes(step));
     const file = resolve(workingFolder, named);
     const out = options.out === undefined ? undefined : resolve(workingFolder, options.out);
@@ -58,11 +63,25 @@ export const searchVerb = defineVerb({
     }
     const sources: TaskSource[] = [];
     for (const name of options.task) sources.push(await taskSource(name, workingFolder));
-    const tasks = sources.length > 0 && { ...itemsOf(options), metric, tasks: sources };
+    const tasks = sources.length > 0 && {
+      ...itemsOf(options),
+      ...(metric !== undefined && { metric }),
+      tasks: sources,
+    };
     const job = await openJob(recipe, file, place, options);
     if (!(await plannedJob(job, place)).clean) return 1;
     const report = await job.calls.findBest(
-      { recipe: job.recipe, texts, ...(tasks && { tasks }), steps, budget, seed, engine },
+      {
+        recipe: job.recipe,
+        texts,
+        ...(tasks && { tasks }),
+        steps,
+        budget,
+        seed,
+        engine,
+        shape: { ...(layers && { layers }), kinds },
+        ...(front && { front }),
+      },
       ({ rows, secondsLeft }) => {
         const left = secondsLeft === null ? '' : ` · ${formatSeconds(secondsLeft)} left`;
         for (const row of rows) process.stderr.write(`${bestRowText(row)}${left}\n`);

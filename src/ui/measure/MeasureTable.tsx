@@ -4,13 +4,10 @@ import { formatCounted, formatPercent } from '../../formats/quantity';
 import { LinkButton } from '../parts/Button';
 import { modelColor, RunLetter, Swatch } from '../parts/Section';
 import type { EvaluationRow } from '../state/evaluation-rows';
+import { decimalsOf, type PlotScale, placeOn, plotScale, shownHalf } from '../state/measure-plot';
 import { MEAN } from '../state/measure-state';
 import {
-  decimalsOf,
-  type PlotScale,
-  placeOn,
-  plotScale,
-  shownHalf,
+  lossScore,
   type MeasureTable as Table,
   type TableCell,
   type TableColumn,
@@ -213,6 +210,11 @@ function Row({ own, table, texts, tasks, scale, hasLambda, decimals }: RowProps)
           {row.color === null ? null : <Swatch color={row.color} />}
           <span className="truncate">{row.label}</span>
           {row.current ? <span className="tag measure-now">this recipe</span> : null}
+          {row.overfit ? (
+            <span className="tag" data-tone="warn" title={row.overfit}>
+              overfit
+            </span>
+          ) : null}
         </span>
       </th>
       <td className="plot-cell" aria-hidden="true">
@@ -311,6 +313,14 @@ export function Mark({ own: { row, by }, scale }: Pick<DotProps, 'own' | 'scale'
           style={{ ...at(place ?? 1), ...(row.color === null ? {} : { color: modelColor(row.color) }) }}
         />
       )}
+      {by.tuned ? (
+        <span
+          className="dot"
+          data-group={row.group}
+          data-tuned=""
+          style={at(placeOn(scale, lossScore(by.tuned, by.unit)) ?? 1)}
+        />
+      ) : null}
     </>
   );
 }
@@ -352,7 +362,7 @@ function halfWords(half: number, digits: number): string {
 }
 
 function tooltip(cell: TableCell, { leader, comparisons }: Table): string {
-  const { value, unit, margin, apart, count, stamp, measured, texts } = cell;
+  const { value, unit, margin, apart, count, stamp, measured, texts, tuned } = cell;
   const isTask = unit === 'accuracy';
   const whole = (of: number) => (isTask ? formatPercent(of) : of.toFixed(4));
   const [part] = stamp.split(' ');
@@ -366,6 +376,7 @@ function tooltip(cell: TableCell, { leader, comparisons }: Table): string {
             `± ${whole(apart)} beside ${leader.row.label} (95 % for ${formatCounted(comparisons, 'comparison')})`,
           ]),
     `${formatCounted(count, isTask ? 'item' : 'token')}${part === 'all' || part === undefined ? '' : ` of the ${part} part`}`,
+    ...(tuned ? [`${whole(lossScore(tuned, unit))} on the part it was tuned on`] : []),
     ...(isTask
       ? []
       : [`loss ${Math.log(value!).toFixed(4)} nats${texts.length > 1 ? ', the mean over the texts' : ''}`]),

@@ -25,6 +25,7 @@ import { mergeGate } from '../state/merge-gate';
 import { type Contributor, currentRun } from '../state/runs';
 import { notify, type PlanSlice, type Studio, type StudioState, toggleSelected } from '../state/studio';
 import { useNarrow, useStudio, useStudioState } from '../studio-context';
+import { SampledChanges } from './SampledChanges';
 
 /** Problems of the plan, or why there is no plan, before any weight is downloaded. */
 export function PlanProblems() {
@@ -42,6 +43,7 @@ export function PlanProblems() {
           <Problems problems={report.problems} />
           <Family family={report.family ?? []} />
           {report.stages ? <Stages stages={report.stages} /> : null}
+          <SampledChanges />
         </>
       ) : (
         <p className="quiet" role="status">

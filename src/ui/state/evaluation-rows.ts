@@ -7,6 +7,7 @@ import type { MergeMethod } from '../../merge/method';
 import { methodById } from '../../merge/methods/index';
 import type { RunTarget } from '../../reports/evaluate';
 import type { BestRow } from '../../reports/find-best';
+import { overfitWords } from '../../reports/found-rows';
 import type { ModelInfo } from '../../reports/models';
 import { methodName } from '../format/method-name';
 import { runNames } from '../layers/runs';
@@ -41,6 +42,8 @@ export interface EvaluationRow {
   /** The finished merge, whose files are there. */
   run?: FinishedRun;
   tried?: BestRow;
+  /** That it fits the text it was tuned on, in words. */
+  overfit?: string;
 }
 
 /** Base, contributors, and the merge of the recipe where it leaves nothing to fix. */
@@ -94,12 +97,15 @@ export function tableRows(
       ...(run && { run }),
     };
   });
-  const found = measure.found?.of === key ? measure.found.rows : [];
+  const { rows: found = [], texts = [] } = (measure.found?.of === key && measure.found) || {};
+  const isAccuracy = texts.some(({ kind }) => kind === 'task');
   const tried = found.flatMap((row): EvaluationRow[] => {
     if (row.kind === 'base' || row.kind === 'contributor' || !('recipe' in row.target)) return [];
     const lambda = row.lambda === null ? '' : formatSetting(row.lambda, 0.01);
     const made = mergeRow(`tried ${row.id}`, 'tried', row.label, row.target.recipe);
-    return seen.has(recipeKey(row.target.recipe)) ? [] : [{ ...made, lambda, tried: row }];
+    const overfit = overfitWords(row, found, isAccuracy);
+    const more = { lambda, tried: row, ...(overfit !== null && { overfit }) };
+    return seen.has(recipeKey(row.target.recipe)) ? [] : [{ ...made, ...more }];
   });
   return [...runs, ...tried, ...own.filter((row) => row.group === 'models')];
 }

@@ -10,17 +10,16 @@ import {
   tableRows,
   targetKey,
 } from './evaluation-rows';
+import { decimalsOf, measuredFront, placeOn, plotScale } from './measure-plot';
 import { initialMeasure, type Measured, type MeasureSlice, type MeasureText } from './measure-state';
 import {
   cellKey,
   conclusion,
-  decimalsOf,
   expectedSeconds,
   generatedKey,
+  lossScore,
   measureTable,
   missingCells,
-  placeOn,
-  plotScale,
   runPerplexity,
   tableColumns,
   tableErrors,
@@ -323,6 +322,25 @@ test('dots lie on one linear scale; a merge that broke is beyond its end', () =>
   expect(scale.most).toBeCloseTo(Math.exp(1.2) * shift, 8);
   expect(placeOn(scale, (scale.least + scale.most) / 2)).toBeCloseTo(0.5, 12);
   expect(placeOn(scale, Math.exp(9))).toBeNull();
+});
+
+test('of two texts the front is the merges that none beats on one without losing on the other; the tuned number stands beside', () => {
+  const slice = { ...empty, found: found(tried('first', 'middle', 'behind', 'last')) };
+  const pair = (a: number, b: number) => [blocks(a, 0), blocks(b, 0)];
+  const ids = ['tried first', 'tried middle', 'tried behind', 'tried last', 'base'];
+  const losses = [pair(1, 2), pair(1.2, 1.5), pair(1.3, 1.6), pair(1.4, 1.1), pair(0.5, 0.5)];
+  const held = measured(Object.fromEntries(ids.map((id, i) => [id, losses[i]!])), slice);
+  const table = tableOf(held);
+  const front = measuredFront(table)!;
+  expect(front.columns.map(({ name }) => name)).toEqual(['tales', 'recipes']);
+  expect(front.points.map(({ label }) => label)).toEqual(['FIRST', 'MIDDLE', 'LAST']);
+  const middle = rowOf(held, 'tried middle');
+  expect(front.points[1]!.values).toEqual(middle.cells.map(({ value }) => value));
+  expect(middle.mean.tuned).toBeNull();
+  const both = measured({ 'tried middle': pair(0.9, 0.9) }, held, 'tuning');
+  expect(lossScore(rowOf(both, 'tried middle').mean.tuned!, 'perplexity')).toBeLessThan(middle.mean.value!);
+  expect(rowOf(both, 'tried middle').mean.value).toBe(middle.mean.value);
+  expect(measuredFront({ ...table, columns: table.columns.slice(0, 1) })).toBeNull();
 });
 
 test('a column has as many decimals as its errors allow', () => {

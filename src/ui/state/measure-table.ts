@@ -53,6 +53,8 @@ export interface TableCell {
   apart: number | null;
   /** Losses, text by text. */
   texts: readonly (readonly LossBlock[])[];
+  /** The same on the part that it was tuned on; null where it was not. */
+  tuned: TableCell['texts'] | null;
   /** Tokens, or items. */
   count: number;
   /** Cells of one stamp scored the same. */
@@ -82,7 +84,7 @@ export interface MeasureTable extends Pick<Leading<TableRow>, 'leader' | 'isChos
 
 const NO_CELL: TableCell = {
   ...{ state: 'none', value: null, unit: 'perplexity', margin: null, apart: null, texts: [], count: 0 },
-  ...{ stamp: '', measured: null, error: null },
+  ...{ stamp: '', measured: null, error: null, tuned: null },
 };
 
 /** Key of a cell. */
@@ -170,9 +172,10 @@ function tableCell(row: EvaluationRow, column: TableColumn, measure: MeasureSlic
   const measured = known[at];
   if (measured && 'blocks' in measured) {
     const stamp = `${parts[at]} ${measured.score?.info.dataset ?? ''}`;
+    const first = parts[at] !== 'tuning' && measure.cells.get(cellKey(column.key, 'tuning', target));
+    const tuned = first && 'blocks' in first ? [first.blocks] : null;
     return numberOf([measured.blocks], column.kind === 'task' ? 'accuracy' : 'perplexity', {
-      stamp,
-      measured,
+      ...{ stamp, measured, tuned },
     });
   }
   if (keys.some((key) => measure.running.has(key))) return { ...NO_CELL, state: 'running' };
@@ -181,13 +184,19 @@ function tableCell(row: EvaluationRow, column: TableColumn, measure: MeasureSlic
   return error ? { ...NO_CELL, state: 'failed', error } : NO_CELL;
 }
 
+/** Perplexity or accuracy of losses. */
+export function lossScore(texts: TableCell['texts'], unit: TableCell['unit']): number {
+  const { mean } = meanLoss(texts);
+  return unit === 'accuracy' ? 1 - mean : Math.exp(mean);
+}
+
 function numberOf(
   texts: TableCell['texts'],
   unit: TableCell['unit'],
-  rest: Pick<TableCell, 'stamp' | 'measured'>,
+  rest: Pick<TableCell, 'stamp' | 'measured' | 'tuned'>,
 ): TableCell {
   const loss = meanLoss(texts);
-  const value = unit === 'accuracy' ? 1 - loss.mean : Math.exp(loss.mean);
+  const value = lossScore(texts, unit);
   const count = texts.flat().reduce((sum, { tokens }) => sum + tokens, 0);
   return {
     ...NO_CELL,
@@ -211,7 +220,11 @@ function meanCell(cells: readonly TableCell[]): TableCell {
   return numberOf(
     cells.flatMap(({ texts }) => texts),
     'perplexity',
-    { stamp, measured: null },
+    {
+      stamp,
+      measured: null,
+      tuned: cells.every(({ tuned }) => tuned) ? cells.flatMap((c) => c.tuned!) : null,
+    },
   );
 }
 
@@ -343,50 +356,4 @@ export function tableErrors(rows: readonly TableRow[]): { rows: string[]; error:
     }
   }
   return [...found.values()];
-}
-
-// The plot.
-
-/** A linear scale, from the least number to the largest that is not far off. */
-export interface PlotScale {
-  least: number;
-  most: number;
-}
-
-/** So many times the median is far off: a merge that broke would leave one dot of all others. */
-const FAR_OFF = 1.5;
-
-/** The scale of all numbers with their intervals; null before two differ. */
-export function plotScale({ rows }: Pick<MeasureTable, 'rows'>): PlotScale | null {
-  const done = rows.flatMap(({ by }) =>
-    by.value === null ? [] : [{ value: by.value, half: by.apart ?? 0 }],
-  );
-  const values = done.map(({ value }) => value).sort((a, b) => a - b);
-  const median = values[Math.floor((values.length - 1) / 2)] ?? 0;
-  const near = done.filter(({ value }) => value <= FAR_OFF * median);
-  const ends = (near.length > 1 ? near : done).flatMap(({ value, half }) => [value - half, value + half]);
-  const [least, most] = [Math.min(...ends), Math.max(...ends)];
-  return most > least ? { least, most } : null;
-}
-
-/** Where a number lies on the scale, in [0, 1]; null beyond its end. */
-export function placeOn({ least, most }: PlotScale, value: number): number | null {
-  const at = (value - least) / (most - least);
-  return at > 1 ? null : Math.max(0, at);
-}
-
-/** Half the width of the interval that is shown: of the difference from the leader where there is one, else of the number. */
-export const shownHalf = ({ leader }: Pick<MeasureTable, 'leader'>, { apart, margin: own }: TableCell) =>
-  leader ? apart : own;
-
-/** Decimals of a column: so many that its errors have one digit or two, and its numbers three; without an error three. */
-export function decimalsOf(table: Pick<MeasureTable, 'leader'>, cells: readonly TableCell[]): number {
-  const middle = (values: readonly number[]) =>
-    values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)];
-  const halves = cells.flatMap((cell) => shownHalf(table, cell) ?? []);
-  const half = middle(halves.filter((of) => of > 0));
-  const value = middle(cells.flatMap(({ value: of }) => of ?? []));
-  if (half === undefined || value === undefined) return 3;
-  const places = (of: number) => Math.ceil(-Math.log10(of));
-  return Math.min(4, Math.max(0, places(half), 2 + places(value * 1.001)));
 }

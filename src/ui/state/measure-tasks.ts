@@ -9,6 +9,7 @@ import type { TextPart } from '../../reports/find-best';
 import type { LossBlock } from '../../reports/paired-error';
 import type { ScoreTasksRequest, TaskInfo, TaskScore, TaskSource } from '../../reports/tasks';
 import { cardResult } from '../../tasks/harness-report';
+import { mainMetric } from '../../tasks/metrics';
 import { taskBlocks } from '../../tasks/objective';
 import { targetKey } from './evaluation-rows';
 import type { Measured, MeasureSlice, TaskRecord, TasksSlice } from './measure-state';
@@ -97,7 +98,7 @@ export function scoredCells(
   score: TaskScore,
   rest: Pick<Measured, 'seconds' | 'partial'>,
 ): Partial<Record<TextPart | 'all', Measured>> {
-  const metric = mainMetric(info) ?? 'acc';
+  const metric = mainMetric(info.metrics);
   const counted = score.items.filter(({ refused }) => refused === undefined);
   const all = counted.map(({ values }): LossBlock => ({ loss: 1 - (values[metric] ?? 0), tokens: 1 }));
   const [reporting = []] = taskBlocks([info], [{ score }], metric).reporting;
@@ -106,11 +107,6 @@ export function scoredCells(
     ...{ blocks, bitsPerByte: null, leftOut: 0, earlier: null, score: record, ...rest },
   });
   return { all: cell(all), reporting: cell(reporting) };
-}
-
-/** The accuracy of a task, or else its first metric. */
-function mainMetric({ metrics }: TaskInfo): string | undefined {
-  return metrics.includes('acc') ? 'acc' : metrics[0];
 }
 
 // Scores of merges, found again by the recipe.
@@ -129,8 +125,8 @@ export function scoresOf({ cells }: Pick<MeasureSlice, 'cells'>, recipe: Recipe)
 
 /** `hellaswag acc 0.412 ± 0.049`; null without an item that counts. */
 export function scoreWords({ info, metrics }: TaskRecord): string | null {
-  const metric = mainMetric(info);
-  const found = metric === undefined ? undefined : metrics[metric];
+  const metric = mainMetric(info.metrics);
+  const found = metrics[metric];
   if (!found) return null;
   const error = found.stderr === null ? '' : ` ± ${found.stderr.toFixed(3)}`;
   return `${info.task} ${metric} ${found.value.toFixed(3)}${error}`;

@@ -323,7 +323,7 @@ export async function find(studio: Studio, steps: readonly BestStep[]): Promise<
     // a method without a base is one of the rows, and the others merge differences from the base of the form
     recipe: { ...buildRecipe(recipe, models, methodOf(recipe)), baseModel: recipe.base! },
     texts,
-    ...(byTasks ? { tasks: { ...taskRequest(asked.tasks), metric: 'acc' } } : {}),
+    ...(byTasks ? { tasks: taskRequest(asked.tasks) } : {}),
     ...(runs.length > 0 ? { also: runs.map(({ label, target }) => ({ label, target })) } : {}),
     ...{ ...defaultsOf(bestOptions), steps, budget: asked.budget, engine: engine.choice },
   };

@@ -1,0 +1,115 @@
+/** What finding the best merge says: a row as it is measured, and the table at the end. */
+import { displayName } from '../formats/names';
+import { formatCounted, formatSeconds } from '../formats/quantity';
+import { type Contender, conclusion, leading } from '../reports/conclusion';
+import { type BestRow, type FindBestReport, OVERLAPS } from '../reports/find-best';
+import { frontOf, overfitWords } from '../reports/found-rows';
+import { margin, meanLoss, pairedDifference, type TextBlocks } from '../reports/paired-error';
+import { columns } from './print';
+
+/** Seconds, λ and what was found so far of a row that has just been measured. */
+export function bestRowText(row: BestRow): string {
+  const lambda = row.lambda === null ? '' : `, λ ${row.lambda}`;
+  const { choosing } = row.blocks;
+  const found = choosing
+    ? `loss ${meanLoss(choosing).mean.toFixed(4)}`
+    : (row.error?.message ?? 'not measured');
+  return `${displayName(row.label)}${lambda}: ${found}`;
+}
+
+/** The table of all that was tried to find the best merge, with its errors, and the verdict. */
+export function bestText(report: FindBestReport): string {
+  const { texts, rows, best, lately, kept, overlap, measured, seconds } = report;
+  const isTask = texts.some(({ kind }) => kind === 'task');
+  const all = rows.flatMap(({ blocks: { reporting }, ...row }): (Contender & { id: string })[] => {
+    const kind = row.kind === 'base' || row.kind === 'contributor' ? row.kind : 'merge';
+    return reporting ? [{ id: row.id, label: displayName(row.label), kind, texts: reporting }] : [];
+  });
+  const { leader, isChosen, comparisons } = leading(
+    all,
+    all.find(({ id, kind }) => id === best && kind === 'merge'),
+  );
+  const value = (of: TextBlocks) => {
+    const { mean } = meanLoss(of);
+    return (isTask ? 1 - mean : Math.exp(mean)).toFixed(4);
+  };
+  const against = (own: Contender) => {
+    const apart = leader && leader !== own ? pairedDifference(own.texts, leader.texts) : null;
+    if (!apart) return '';
+    const half = margin(apart, comparisons);
+    return `${apart.mean > 0 ? '+' : '−'}${Math.abs(apart.mean).toFixed(4)}${half === null ? '' : ` ± ${half.toFixed(4)}`}`;
+  };
+  const lines = rows.map((row) => {
+    const own = all.find(({ id }) => id === row.id);
+    return [
+      row.id === best ? '*' : '',
+      displayName(row.label),
+      row.lambda === null ? '' : String(row.lambda),
+      row.blocks.tuning ? value(row.blocks.tuning) : '–',
+      row.error ? row.error.message : own ? value(own.texts) : '–',
+      own ? against(own) : '',
+      `${row.tried}`,
+      formatSeconds(row.seconds),
+    ];
+  });
+  const named = texts.map(
+    ({ name, tokens }) =>
+      `${displayName(name)} (${formatCounted(tokens.reporting, isTask ? 'item' : 'token')})`,
+  );
+  const scope = 'on that part';
+  const said = leader && conclusion(leader, { all, leader, comparisons, isAccuracy: isTask, scope });
+  const shares = kept.flatMap((share, i) =>
+    share === null || share < 0 ? [] : `${Math.round(100 * share)} % of ${displayName(texts[i]!.name)}`,
+  );
+  const worse = kept.flatMap((share, i) => (share !== null && share < 0 ? displayName(texts[i]!.name) : []));
+  const chosen = rows.find(({ id }) => id === best)!;
+  const front = frontOf(rows);
+  return [
+    `On the part that nothing was tuned or chosen on, of ${named.join(', ')}:`,
+    ...columns([
+      [
+        '',
+        'merge',
+        'λ',
+        'tuned on',
+        isTask ? 'metric' : 'perplexity',
+        `loss beside ${leader?.label ?? 'the best'}`,
+        'tried',
+        'time',
+      ],
+      ...lines,
+    ]),
+    '',
+    ...(said ? [`${said.lead}${said.rest}`] : []),
+    ...rows.flatMap((row) => overfitWords({ ...row, label: displayName(row.label) }, rows, isTask) ?? []),
+    ...(front.length > 1
+      ? [
+          '',
+          `The front on the choosing part, from the best on ${displayName(texts[0]!.name)} to that on ${displayName(texts[1]!.name)}:`,
+          ...columns([
+            ['merge', ...texts.map(({ name }) => displayName(name))],
+            ...front.map(({ label, blocks }) => [
+              displayName(label),
+              ...blocks.reporting!.map((text) => value([text])),
+            ]),
+          ]),
+          '',
+        ]
+      : []),
+    ...(isChosen ? [] : [`On the choosing part ${displayName(chosen.label)} was best: it is taken.`]),
+    `±: 95 % for all ${formatCounted(comparisons, 'comparison')} together.`,
+    ...(shares.length > 0
+      ? [`Of what the contributors gained on their own text it keeps ${shares.join(', ')}.`]
+      : []),
+    ...(worse.length > 0 ? [`It is worse than the base on the text of ${worse.join(', ')}.`] : []),
+    ...(overlap !== null && overlap > OVERLAPS
+      ? ['The contributors know some of the same: text of your own would say more about λ.']
+      : []),
+    ...(lately
+      ? [
+          `The last step (${lately.step}) brought ${lately.gain.toFixed(4)} in ${formatSeconds(lately.seconds)}.`,
+        ]
+      : []),
+    `${formatCounted(measured, 'merge')} measured in ${formatSeconds(seconds)}${report.ended === 'budget' ? '; the budget was used up' : ''}.`,
+  ].join('\n');
+}

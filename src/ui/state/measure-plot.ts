@@ -1,0 +1,83 @@
+/** The plot of the Measure tab: a scale for all numbers of a column, and how many digits they have. Pure. */
+import { paretoFront } from '../../reports/found-rows';
+import { meanLoss } from '../../reports/paired-error';
+import type { MeasureTable, TableCell, TableColumn } from './measure-table';
+
+/** A linear scale, from the least number to the largest that is not far off. */
+export interface PlotScale {
+  least: number;
+  most: number;
+}
+
+/** So many times the median is far off: a merge that broke would leave one dot of all others. */
+const FAR_OFF = 1.5;
+
+/** The scale of all numbers with their intervals; null before two differ. */
+export function plotScale({ rows }: Pick<MeasureTable, 'rows'>): PlotScale | null {
+  const done = rows.flatMap(({ by }) =>
+    by.value === null ? [] : [{ value: by.value, half: by.apart ?? 0 }],
+  );
+  const values = done.map(({ value }) => value).sort((a, b) => a - b);
+  const median = values[Math.floor((values.length - 1) / 2)] ?? 0;
+  const near = done.filter(({ value }) => value <= FAR_OFF * median);
+  const ends = (near.length > 1 ? near : done).flatMap(({ value, half }) => [value - half, value + half]);
+  const [least, most] = [Math.min(...ends), Math.max(...ends)];
+  return most > least ? { least, most } : null;
+}
+
+/** Where a number lies on the scale, in [0, 1]; null beyond its end. */
+export function placeOn({ least, most }: PlotScale, value: number): number | null {
+  const at = (value - least) / (most - least);
+  return at > 1 ? null : Math.max(0, at);
+}
+
+/** Half the width of the interval that is shown: of the difference from the leader where there is one, else of the number. */
+export const shownHalf = ({ leader }: Pick<MeasureTable, 'leader'>, { apart, margin: own }: TableCell) =>
+  leader ? apart : own;
+
+/** Decimals of a column: so many that its errors have one digit or two, and its numbers three; without an error three. */
+export function decimalsOf(table: Pick<MeasureTable, 'leader'>, cells: readonly TableCell[]): number {
+  const middle = (values: readonly number[]) =>
+    values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)];
+  const halves = cells.flatMap((cell) => shownHalf(table, cell) ?? []);
+  const half = middle(halves.filter((of) => of > 0));
+  const value = middle(cells.flatMap(({ value: of }) => of ?? []));
+  if (half === undefined || value === undefined) return 3;
+  const places = (of: number) => Math.ceil(-Math.log10(of));
+  return Math.min(4, Math.max(0, places(half), 2 + places(value * 1.001)));
+}
+
+export interface FrontPoint {
+  label: string;
+  /** Numbers of both columns. */
+  values: readonly [number, number];
+  losses: readonly [number, number];
+  isLeader: boolean;
+}
+
+/** The Pareto front of the merges over two texts, or two tasks; null where there are not two, or fewer than two merges on it. */
+export function measuredFront({ columns, rows, leader }: Pick<MeasureTable, 'columns' | 'rows' | 'leader'>): {
+  columns: [TableColumn, TableColumn];
+  points: FrontPoint[];
+} | null {
+  const kinds = [
+    columns.filter(({ kind }) => kind !== 'task'),
+    columns.filter(({ kind }) => kind === 'task'),
+  ];
+  const two = kinds.find(({ length }) => length === 2) as [TableColumn, TableColumn] | undefined;
+  if (!two) return null;
+  const all = rows.flatMap(({ row, cells }): FrontPoint[] => {
+    const own = two.map((column) => cells[columns.indexOf(column)]!);
+    if (row.group === 'models' || own.some(({ value }) => value === null)) return [];
+    const both = (of: (cell: TableCell) => number) => own.map(of) as [number, number];
+    return [
+      {
+        ...{ label: row.label, isLeader: row.id === leader?.row.id },
+        values: both(({ value }) => value!),
+        losses: both(({ texts }) => meanLoss(texts).mean),
+      },
+    ];
+  });
+  const points = paretoFront(all);
+  return points.length < 2 ? null : { columns: two, points };
+}
