@@ -36,7 +36,9 @@ const MAY_IMPORT: Record<string, string[]> = {
   write: 'formats reports sources store'.split(' '),
   host: 'formats reports sources store backend inputs write'.split(' '),
   gguf: 'formats sources models backend'.split(' '),
-  merge: 'formats reports sources store foreign models backend inputs adapters gguf write host'.split(' '),
+  merge: 'formats reports sources store foreign models backend linalg inputs adapters gguf write host'.split(
+    ' ',
+  ),
   forward: 'formats reports sources models backend'.split(' '),
   evaluate:
     'formats reports sources store foreign dataset tasks models backend inputs host forward merge'.split(' '),
