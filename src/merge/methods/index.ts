@@ -20,12 +20,14 @@ import { sce } from './sce';
 import { slerp } from './slerp';
 import { taskArithmetic } from './task_arithmetic';
 import { ties } from './ties';
+import { tsvM } from './tsv_m';
 
 /** Every merge method, in the order the picker shows them. Adding one is one file, its oracle and one line here. */
 export const methods: readonly MergeMethod[] = [
   ties,
   taskArithmetic,
   gram,
+  tsvM,
   linear,
   slerp,
   nuslerp,

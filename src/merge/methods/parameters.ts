@@ -61,6 +61,17 @@ export const lambda: NumberSpec = {
   slider: { min: 0, max: 2, step: 0.01 },
 };
 
+export const singularRank: NumberSpec = {
+  kind: 'number',
+  label: 'rank',
+  help: 'Singular directions that are looked for in a matrix at most, where the method wants more. Time grows with its square.',
+  default: 256,
+  min: 1,
+  max: 4096,
+  integer: true,
+  extension: true,
+};
+
 export const interpolationFactor: NumberSpec = {
   kind: 'number',
   label: 't',

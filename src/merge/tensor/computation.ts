@@ -1,8 +1,9 @@
 /** From a tensor of the plan to the code that computes it, by the kind of its method. */
 import type { Backend, BackendBuffer } from '../../backend/backend';
 import { exactFloats } from '../../backend/exact';
+import { PANEL_CHUNK } from '../../backend/kernels/products';
 import type { ReadTensor } from '../../inputs/stored-tensor';
-import type { ElementwiseCompute, MergeMethod, SolvedCompute } from '../method';
+import type { ElementwiseCompute, MergeMethod, SolvedCompute, SpectralCompute } from '../method';
 import type { TensorPlan } from '../plan/plan';
 import { TileSums } from './delta-measure';
 import { mergeDelta, type WholeModel } from './delta-pipeline';
@@ -105,6 +106,8 @@ function readsAgain(plan: TensorPlan, { compute }: MergeMethod): boolean {
       return productsGroups(compute, plan) !== 'rows';
     case 'elementwise':
       return compute.recount !== undefined;
+    case 'spectral':
+      return true;
     case 'weights':
     case 'solved':
       return false;
@@ -131,6 +134,7 @@ function plainForm(plan: TensorPlan, { compute }: MergeMethod): SlotForm {
     case 'elementwise':
       return compute.form;
     case 'solved':
+    case 'spectral':
       return 'delta';
   }
 }
@@ -140,6 +144,7 @@ function tileUnit(plan: Pick<TensorPlan, 'shape' | 'parameters' | 'role'>, { com
   // the rows of an embedding may have weights of their own
   if (compute.kind === 'solved' && plan.role.kind === 'embedding') return groupElements('rows', plan.shape);
   if (compute.kind === 'products') return groupElements(productsGroups(compute, plan), plan.shape);
+  if (compute.kind === 'spectral') return isMatrix(plan) ? PANEL_CHUNK * rowLength(plan.shape) : 1;
   if (compute.kind !== 'delta') return 1;
   const { select } = compute.preset(plan.parameters);
   return select === 'rank' || select === 'fusion' ? groupElements('rows', plan.shape) : 1;
@@ -171,6 +176,8 @@ export function computeTensor(
       const prepared = requirePrepared(settings.prepared, plan.name);
       return mergeSolved(task, compute, { ...settings, prepared }, emit);
     }
+    case 'spectral':
+      return mergeSpectral(task, compute, settings, emit);
   }
 }
 
@@ -244,6 +251,37 @@ async function mergeSolved(
     change: sums.change,
   });
   return solution ? { ...statistics, ...reported(solution) } : statistics;
+}
+
+/** Merges one tensor, the changes of a matrix as the method says, others by their mean. @throws AmalgamError `NonFinite` */
+async function mergeSpectral(
+  task: TensorTask,
+  compute: SpectralCompute,
+  { nonFinite, seed }: ComputeSettings,
+  emit: Emit,
+): Promise<TensorStatistics> {
+  const { plan } = task;
+  const lambda = compute.lambda(plan.parameters);
+  const sums = new TileSums(task, nonFinite);
+  await task.pass((_, elements) => sums.measure(elements));
+  const isSolved = isMatrix(plan) && sums.products.sums.every(Number.isFinite);
+  const change = isSolved ? await (await import('./spectral')).openChange(task, compute, seed) : undefined;
+  try {
+    await task.pass(async (tile, elements) => {
+      change?.fill(tile);
+      const sum = change ? layOut([[1, lambda]], 'changes', { slot: 0, per: WHOLE }) : meanSum(plan, lambda);
+      runSum(task, sum, elements);
+      await sums.finish(elements, true, emit);
+    });
+  } finally {
+    change?.close();
+  }
+  return vectorStatistics(task, sums, { change: sums.change });
+}
+
+/** Whether a tensor is the matrix of a linear layer. */
+function isMatrix({ shape, role }: Pick<TensorPlan, 'shape' | 'role'>): boolean {
+  return shape.length === 2 && role.kind === 'linear';
 }
 
 function reported({ contributors, cosine }: PreparedSolution) {
