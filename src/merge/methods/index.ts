@@ -7,6 +7,8 @@ import { dareTies } from './dare_ties';
 import { della } from './della';
 import { dellaLinear } from './della_linear';
 import { gram } from './gram';
+import { isoC } from './iso_c';
+import { isoCts } from './iso_cts';
 import { karcher } from './karcher';
 import { linear } from './linear';
 import { modelStock } from './model_stock';
@@ -28,6 +30,8 @@ export const methods: readonly MergeMethod[] = [
   taskArithmetic,
   gram,
   tsvM,
+  isoC,
+  isoCts,
   linear,
   slerp,
   nuslerp,

@@ -20,13 +20,11 @@ export const tsvM = defineMethod({
   compute: {
     kind: 'spectral',
     lambda: (p) => p.lambda,
-    async change({ rows, cols, each, svd, columns, polar, scaled }, { rank }) {
+    async change({ rows, cols, each, svd, orthogonal }, { rank }) {
       const wanted = Math.min(rank, Math.max(1, Math.floor(Math.min(rows, cols) / each.length)));
       const found: Svd[] = [];
       for (const change of each) found.push(await svd(change, wanted));
-      const values = found.flatMap(({ s }) => [...s]);
-      const side = (of: 'u' | 'v') => polar(columns(found.map((svd) => svd[of])));
-      return { left: scaled(side('u'), values), right: side('v') };
+      return orthogonal(found, 'own');
     },
   },
 });

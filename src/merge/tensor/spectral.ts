@@ -34,12 +34,11 @@ export interface MatrixChanges extends MatrixShape {
   outside(u: Columns, change: Change): Change;
   /** [Δ₁ | Δ₂ | …] */
   beside(changes: readonly Change[]): Change;
-  /** Columns of several matrices, side by side. */
-  columns(of: readonly Columns[]): Columns;
-  /** The nearest matrix with orthonormal columns (rows, where it is wider than high). */
-  polar(of: Columns): Columns;
-  /** Columns times one number each. */
-  scaled(of: Columns, by: ArrayLike<number>): Columns;
+  /**
+   * The directions of several, made orthogonal left and right each by itself: the nearest matrices with orthonormal columns
+   * (rows, where there are more directions than room); with their own singular values, or all with the mean of them.
+   */
+  orthogonal(of: readonly Svd[], values: 'own' | 'alike'): Factored;
 }
 
 /** τ of a matrix, for slot 1 of the tiles; undefined where nothing changes. */
@@ -99,9 +98,7 @@ export async function matrixChanges(task: TensorTask, seed: number): Promise<Mat
     sum,
     outside,
     beside,
-    columns,
-    polar,
-    scaled,
+    orthogonal,
   };
 }
 
@@ -257,8 +254,13 @@ function polar(of: Columns): Columns {
   return product(firstColumns(u, count), transposed(firstColumns(v, count)));
 }
 
-function scaled({ rows, cols, data }: Columns, by: ArrayLike<number>): Columns {
-  return { rows, cols, data: data.map((x, i) => x * by[Math.floor(i / rows)]!) };
+function orthogonal(of: readonly Svd[], values: 'own' | 'alike'): Factored {
+  const s = of.flatMap((svd) => [...svd.s]);
+  const mean = s.reduce((total, value) => total + value, 0) / s.length;
+  const [left, right] = (['u', 'v'] as const).map((side) => polar(columns(of.map((svd) => svd[side]))));
+  const { rows, data } = left!;
+  const scale = (i: number) => (values === 'own' ? s[Math.floor(i / rows)]! : mean);
+  return { left: { ...left!, data: data.map((x, i) => x * scale(i)) }, right: right! };
 }
 
 function copy(of: Columns): Columns {
