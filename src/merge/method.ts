@@ -134,6 +134,8 @@ export interface DeltaPreset {
    * importance (merge/tensor/prepared.ts); where nothing was (embeddings, norms), as `top-k`.
    */
   select: 'all' | 'top-k' | 'random' | 'rank' | 'band' | 'variance' | 'fusion' | 'prepared';
+  /** `knots`: what is kept and elected are coordinates of the singular directions that all changes of a matrix span. */
+  space?: 'weights' | 'knots';
   /** `model`: one top-k threshold for all tensors of a model together. Default `tensor`. */
   scope?: 'tensor' | 'model';
   share?: number;

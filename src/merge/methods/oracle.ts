@@ -275,3 +275,41 @@ export function matrixOracle(
     return tensor.base!.map((w, e) => w + Number(tensor.parameters.lambda) * tau[e]!);
   };
 }
+
+/** With `space: knots` a matrix is merged by its coordinates along the left singular vectors of all its changes side by side. */
+export function inSpace(
+  tensor: OracleTensor,
+  all: readonly OracleTensor[],
+  merge: Oracle,
+): Float64Array | OracleResult {
+  const { shape, base, models, parameters } = tensor;
+  if (parameters.space !== 'knots' || shape.length !== 2) return merge(tensor, all);
+  const [rows, cols] = shape as [number, number];
+  const taus = changes(tensor);
+  const wide = new Float64Array(rows * cols * taus.length);
+  for (const [i, tau] of taus.entries())
+    for (let r = 0; r < rows; r++)
+      wide.set(tau.subarray(r * cols, (r + 1) * cols), (r * taus.length + i) * cols);
+  const directions = singular(wide, rows, cols * taus.length).map(({ u }) => u);
+  const along = (tau: Float64Array) =>
+    Float64Array.from({ length: directions.length * cols }, (_, e) => {
+      const u = directions[Math.floor(e / cols)]!;
+      return u.reduce((sum, x, r) => sum + x * tau[r * cols + (e % cols)]!, 0);
+    });
+  const coordinates = {
+    ...tensor,
+    shape: [directions.length, cols],
+    base: new Float64Array(directions.length * cols),
+    models: models.map((model, i) => ({ ...model, weights: along(taus[i]!) })),
+  };
+  const merged = merge(coordinates, all);
+  const { values, open } =
+    merged instanceof Float64Array ? { values: merged, open: new Set<number>() } : merged;
+  const rowsOf = directions.map((_, k) => values.subarray(k * cols, (k + 1) * cols));
+  const change = times(directions, rowsOf);
+  const columns = new Set([...open].map((e) => e % cols));
+  return {
+    values: base!.map((w, e) => w + change[e]!),
+    open: new Set([...base!.keys()].filter((e) => columns.has(e % cols))),
+  };
+}
