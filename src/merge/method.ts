@@ -112,7 +112,8 @@ export interface ProductsCompute<P = ResolvedParameters, M = ResolvedParameters>
 export interface ElementwiseCompute<P = ResolvedParameters, M = ResolvedParameters> {
   kind: 'elementwise';
   form: SlotForm;
-  kernel: ElementwiseKernel;
+  /** Loaded when it merges. */
+  kernel(): Promise<ElementwiseKernel>;
   /** Contents of the kernel's `coefficients`. */
   coefficients(parameters: P, models: readonly M[]): number[];
   /**

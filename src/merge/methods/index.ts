@@ -2,6 +2,7 @@ import type { MergeMethod } from '../method';
 import { arceeFusion } from './arcee_fusion';
 import { breadcrumbs } from './breadcrumbs';
 import { breadcrumbsTies } from './breadcrumbs_ties';
+import { consensus } from './consensus';
 import { dareLinear } from './dare_linear';
 import { dareTies } from './dare_ties';
 import { della } from './della';
@@ -45,6 +46,7 @@ export const methods: readonly MergeMethod[] = [
   breadcrumbs,
   breadcrumbsTies,
   sce,
+  consensus,
   ram,
   ramplusTl,
   nearswap,

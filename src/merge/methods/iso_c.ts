@@ -1,4 +1,5 @@
 import { defineMethod } from '../method';
+import { calibration, calibrationSize } from './importance-parameters';
 import { lambda, singularRank } from './parameters';
 
 /**
@@ -13,8 +14,8 @@ export const isoC = defineMethod({
   reference: { label: 'Marczak et al. 2025', url: 'https://arxiv.org/abs/2502.04959' },
   base: 'required',
   models: { min: 1, max: 32 },
-  parameters: { lambda, rank: singularRank },
-  modelParameters: {},
+  parameters: { lambda, rank: singularRank, ...calibrationSize },
+  modelParameters: { calibration },
   compute: {
     kind: 'spectral',
     lambda: (p) => p.lambda,

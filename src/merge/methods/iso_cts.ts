@@ -1,5 +1,6 @@
 import type { Svd } from '../../linalg/small-svd';
 import { defineMethod } from '../method';
+import { calibration, calibrationSize } from './importance-parameters';
 import { lambda, singularRank } from './parameters';
 
 /**
@@ -27,8 +28,9 @@ export const isoCts = defineMethod({
       extension: true,
     },
     rank: singularRank,
+    ...calibrationSize,
   },
-  modelParameters: {},
+  modelParameters: { calibration },
   compute: {
     kind: 'spectral',
     lambda: (p) => p.lambda,

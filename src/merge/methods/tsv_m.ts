@@ -1,5 +1,6 @@
 import type { Svd } from '../../linalg/small-svd';
 import { defineMethod } from '../method';
+import { calibration, calibrationSize } from './importance-parameters';
 import { lambda, singularRank } from './parameters';
 
 /**
@@ -15,8 +16,8 @@ export const tsvM = defineMethod({
   reference: { label: 'Gargiulo et al. 2025', url: 'https://arxiv.org/abs/2412.00081' },
   base: 'required',
   models: { min: 1, max: 32 },
-  parameters: { lambda, rank: singularRank },
-  modelParameters: {},
+  parameters: { lambda, rank: singularRank, ...calibrationSize },
+  modelParameters: { calibration },
   compute: {
     kind: 'spectral',
     lambda: (p) => p.lambda,

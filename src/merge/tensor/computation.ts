@@ -249,8 +249,9 @@ async function mergeElementwise(
   const first = method.coefficients(plan.parameters, settings);
   const coefficients = engine.allocate(first.length * 4, 'coefficients');
   const sums = new TileSums(task, nonFinite);
+  const kernel = await method.kernel();
   const run = (elements: number) =>
-    engine.run<'elements' | 'stride' | 'models', string>(method.kernel, {
+    engine.run<'elements' | 'stride' | 'models', string>(kernel, {
       params: { elements, stride: work.stride, models },
       buffers: {
         values: work.values,
