@@ -1,4 +1,4 @@
-import { dot, type MethodContract, matrixOracle, type Oracle, polarFactor, singular, times } from './oracle';
+import { type MethodContract, matrixOracle, type Oracle, polarFactor, singular, times } from './oracle';
 
 export const contract: MethodContract = {
   permutation: 'invariant',
@@ -16,8 +16,7 @@ export const oracle: Oracle = matrixOracle((taus, { rows, cols }, { rank, common
     const left = tau.slice();
     for (const { u } of common) {
       for (let j = 0; j < cols; j++) {
-        const column = tau.filter((_, e) => e % cols === j);
-        const along = dot(u, column);
+        const along = u.reduce((sum, x, i) => sum + x * tau[i * cols + j]!, 0);
         for (let i = 0; i < rows; i++) left[i * cols + j]! -= along * u[i]!;
       }
     }

@@ -40,7 +40,7 @@ export const isoCts = defineMethod({
       const own = Math.round((all - Math.floor(all * share)) / n);
       const common = await svd(sum(each), Math.max(0, all - own * n));
       const found: Svd[] = [];
-      for (const change of each) found.push(await svd(outside(common.u, change), own));
+      for (const change of each) found.push(await svd(outside(common, change), own));
       return orthogonal([...found, common], 'alike');
     },
   },

@@ -22,16 +22,18 @@ export interface Factored {
 /** A change, or what is made of several. */
 export interface Change extends Matrix {
   factors?: Factored;
+  /** Largest singular value of what this is a part of. */
+  whole?: number;
 }
 
 export interface MatrixChanges extends MatrixShape {
   /** One per contributor; of rank 0 where one changes nothing. */
   each: readonly Change[];
-  /** The largest singular values, descending, zeros left out: as many as wanted at most. */
+  /** The largest singular values, descending, what is rounding left out: as many as wanted at most. */
   svd(change: Change, wanted: number): Promise<Svd>;
   sum(changes: readonly Change[]): Change;
-  /** The change less its part in the span of the orthonormal columns of u. */
-  outside(u: Columns, change: Change): Change;
+  /** The change less its part in the directions. */
+  outside(directions: Svd, change: Change): Change;
   /** [Δ₁ | Δ₂ | …] */
   beside(changes: readonly Change[]): Change;
   /**
@@ -77,6 +79,9 @@ export function openProduct(work: Workspace, left: Columns, right: Columns): Ope
   };
 }
 
+/** Singular values this much below the largest are what f32 rounded when W₀ was taken off: a LoRA merged into its base has them. */
+const NO_DIRECTION = 1e-5;
+
 /** The changes of a tensor of two dimensions whose task has task vectors in its slots. */
 export async function matrixChanges(task: TensorTask, seed: number): Promise<MatrixChanges> {
   const [rows, cols] = task.plan.shape as [number, number];
@@ -91,7 +96,8 @@ export async function matrixChanges(task: TensorTask, seed: number): Promise<Mat
       const found = change.factors
         ? thinProductSvd(copy(change.factors.left), copy(change.factors.right))
         : await decompose(change, { count: wanted, seed, name });
-      const count = Math.min(wanted, found.s.length);
+      const least = NO_DIRECTION * Math.max(found.s[0] ?? 0, change.whole ?? 0);
+      const count = Math.min(wanted, found.s.filter((value) => value > least).length);
       const first = (of: Columns) => firstColumns(of, count);
       return { s: found.s.slice(0, count), u: first(found.u), v: first(found.v) };
     },
@@ -171,15 +177,16 @@ function sum(changes: readonly Change[]): Change {
   };
 }
 
-function outside(u: Columns, change: Change): Change {
+function outside({ s, u }: Svd, change: Change): Change {
   const without = (x: Columns): Columns => {
     const inside = product(u, product(transposed(u), x));
     return { ...x, data: x.data.map((value, i) => value - inside.data[i]!) };
   };
   const { rows, cols, factors } = change;
-  if (factors) return factored({ ...factors, left: without(factors.left) });
+  const whole = s[0] ?? 0;
+  if (factors) return { ...factored({ ...factors, left: without(factors.left) }), whole };
   return {
-    ...{ rows, cols },
+    ...{ rows, cols, whole },
     times: async (x) => without(await change.times(x)),
     transposedTimes: (y) => change.transposedTimes(without(y)),
     values: async () => without(await change.values()),
