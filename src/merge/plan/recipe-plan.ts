@@ -26,6 +26,7 @@ import { donorModels, modelOf, type OpenByPath, openRecipeModels, refsOf } from 
 import { recipeSlices, type SliceOutline } from './recipe-slices';
 import { recipeScopes, referenceOf } from './scopes';
 import { finishShards } from './shards';
+import { spectralBytes } from './spectral-cost';
 import { checkStack, stackedLayers } from './stacked-layers';
 import { checkPatterns, leftOut } from './tensor-choice';
 import { planScope } from './tensor-plans';
@@ -231,6 +232,7 @@ async function finishPlan(
     );
     return { ...draft, problems: problems.list() };
   }
+  const directionBytes = spectralBytes(method, tensors, problems);
   const shards = finishShards({ recipe, tensors, inputs, ...(gguf ? { gguf } : {}), ...places }, hashes);
   return {
     ...draft,
@@ -247,7 +249,7 @@ async function finishPlan(
       written,
       copied.reduce((sum, [, file]) => sum + file.byteLength, gguf?.byteLength ?? 0),
     ),
-    peakBytes: peakBytes(tensors) + (gguf?.peakBytes ?? 0),
+    peakBytes: peakBytes(tensors) + directionBytes + (gguf?.peakBytes ?? 0),
   };
 }
 

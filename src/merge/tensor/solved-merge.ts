@@ -9,7 +9,7 @@ import { TileSums } from './delta-measure';
 import { type DeltaSettings, mergeDelta } from './delta-pipeline';
 import type { Prepared, PreparedSolution } from './prepared';
 import { layOut, runWeightedSum, type WeightedSum, WHOLE } from './products-merge';
-import type { OpenChange } from './spectral';
+import type { MatrixChanges, OpenChange } from './spectral';
 import { type Emit, ratio, type TensorStatistics, vectorStatistics } from './tensor-outcome';
 import { openTask, type TensorTask } from './tensor-task';
 import { rowLength, type Tile } from './tiles';
@@ -60,7 +60,8 @@ export async function mergeSpectral(
   const lambda = compute.lambda(plan.parameters);
   const sums = new TileSums(task, nonFinite);
   const isSolved = (await isAllFinite(task, sums)) && isMatrix(plan);
-  const change = isSolved ? await (await import('./spectral')).openChange(task, compute, seed) : undefined;
+  const solve = (changes: MatrixChanges) => compute.change(changes, plan.parameters);
+  const change = isSolved ? await (await import('./spectral')).openChange(task, solve, seed) : undefined;
   await lastPass(task, sums, change, change ? withChange(lambda) : meanSum(plan, lambda), emit);
   return vectorStatistics(task, sums, { change: sums.change });
 }

@@ -6,7 +6,6 @@ import { loadFactorValues } from '../../inputs/stored-tensor';
 import { type Columns, firstColumns, product, transposed, zeroColumns } from '../../linalg/columns';
 import { thinProductSvd } from '../../linalg/product-svd';
 import { type Svd, smallSvd } from '../../linalg/small-svd';
-import type { SpectralCompute } from '../method';
 import { decompose, decomposesExactly } from './decomposition';
 import { type Matrix, type MatrixShape, matrixOf } from './panel-products';
 import { runLowRank, type TensorTask, uploadFactors } from './tensor-task';
@@ -52,10 +51,10 @@ export interface OpenChange {
 /** Solves for the change of a matrix: of a small one in f64, of others as factors whose product the engine makes. */
 export async function openChange(
   task: TensorTask,
-  { change }: SpectralCompute,
+  solve: (changes: MatrixChanges) => Promise<Factored>,
   seed: number,
 ): Promise<OpenChange | undefined> {
-  const { left, right } = await change(await matrixChanges(task, seed), task.plan.parameters);
+  const { left, right } = await solve(await matrixChanges(task, seed));
   return left.cols === 0 ? undefined : openProduct(task.work, left, right);
 }
 
