@@ -189,7 +189,7 @@ function eigen(matrix: readonly Float64Array[]): { value: number; vector: Float6
   const n = matrix.length;
   const a = matrix.map((row) => row.slice());
   const q = a.map((_, i) => Float64Array.from({ length: n }, (_, j) => Number(i === j)));
-  for (let sweep = 0; sweep < 40; sweep++) {
+  for (let round = 0; round < 40; round++) {
     let off = 0;
     for (let i = 0; i < n; i++) {
       for (let j = i + 1; j < n; j++) {
