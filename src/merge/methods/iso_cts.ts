@@ -10,7 +10,8 @@ import { lambda, singularRank } from './parameters';
 export const isoCts = defineMethod({
   id: 'iso_cts',
   title: 'Iso-CTS — common and own directions alike',
-  summary: 'As Iso-C, with the weakest directions replaced by those that each model has for itself.',
+  summary:
+    'As Iso-C, with the weakest directions replaced by those that each model has for itself; worse still.',
   formula: 'W = W₀ + λ · σ̄ · polar [U₁ … U_N U] · polar [V₁ … V_N V]ᵀ',
   reference: { label: 'Marczak et al. 2025', url: 'https://arxiv.org/abs/2502.04959' },
   base: 'required',
