@@ -15,8 +15,11 @@ import { Worker } from 'node:worker_threads';
 import * as Comlink from 'comlink';
 import nodeEndpoint from 'comlink/dist/esm/node-adapter';
 import { beforeAll, test } from 'vitest';
+import '../../src/backend/gpu/node-webgpu.test.support';
+import type { Backend } from '../../src/backend/backend';
 import { createCpuBackend } from '../../src/backend/cpu/cpu-backend';
 import { type HelpCalls, openSharedWeights, type StartHelper } from '../../src/backend/cpu/shared-weights';
+import { createGpuBackend } from '../../src/backend/gpu/gpu-backend';
 import { generate } from '../../src/evaluate/generation';
 import { parseModelConfig } from '../../src/formats/model-config';
 import { openRunner } from '../../src/forward/runner';
@@ -94,9 +97,14 @@ interface Opened {
   close(): void;
 }
 
-function openOurs(folder: string, prompt: readonly number[], weights: Weights, threads: number): Opened {
+function openOurs(
+  folder: string,
+  prompt: readonly number[],
+  weights: Weights,
+  engine: Backend,
+  maxTokens = TOKENS,
+): Opened {
   const config = parseModelConfig(readFileSync(join(folder, 'config.json'), 'utf8'), 'config.json');
-  const engine = createCpuBackend(openSharedWeights(threads - 1, startHelper));
   const stored = fileSource(join(folder, 'model.safetensors'));
   const runner = openRunner(
     engine,
@@ -108,7 +116,7 @@ function openOurs(folder: string, prompt: readonly number[], weights: Weights, t
     async run() {
       const times = [performance.now()];
       await generate(runner, [prompt], {
-        maxTokens: TOKENS,
+        maxTokens,
         sampling: { temperature: 0, topP: 1, seed: 0 },
         onToken: () => times.push(performance.now()),
       });
@@ -148,7 +156,7 @@ test.each([QWEN_05B, LLAMA_1B])('$name', async (shape) => {
   mkdirSync(CACHE, { recursive: true });
   const folder = await checkpoint(CACHE, shape, 0);
   writeTokenizer(folder, shape);
-  const prompt = Array.from({ length: PROMPT }, (_, i) => (i * 7919) % shape.vocabulary);
+  const prompt = promptOf(shape);
   process.stdout.write(`${cpus()[0]!.model}, load before: ${loadavg()[0]!.toFixed(1)}\n`);
   for (const type of ['F32', 'BF16', 'Q8_0'] as const) {
     for (const threads of [1, 2]) {
@@ -156,7 +164,12 @@ test.each([QWEN_05B, LLAMA_1B])('$name', async (shape) => {
       if (!on.includes(process.env.ROWS ?? '')) continue;
       const gguf = ggufOf(folder, type);
       const sides = {
-        Amalgam: openOurs(folder, prompt, type, threads),
+        Amalgam: openOurs(
+          folder,
+          prompt,
+          type,
+          createCpuBackend(openSharedWeights(threads - 1, startHelper)),
+        ),
         'llama.cpp': openLlama(gguf, prompt, threads),
       };
       const seconds = { Amalgam: [] as Seconds[], 'llama.cpp': [] as Seconds[] };
@@ -169,14 +182,30 @@ test.each([QWEN_05B, LLAMA_1B])('$name', async (shape) => {
       }
       for (const side of ['Amalgam', 'llama.cpp'] as const) {
         sides[side].close();
-        const prompts = seconds[side].map((run) => run.prompt);
-        const tokens = seconds[side].flatMap((run) => run.tokens).sort((x, y) => x - y);
-        const [best, median] = [tokens[0]!, tokens[tokens.length >> 1]!].map((token) =>
-          (1 / token).toFixed(1),
-        );
-        const read = (PROMPT / Math.min(...prompts)).toFixed(1);
-        process.stdout.write(`${on} · ${side}: prompt ${read}, then ${best} tokens/s (median ${median})\n`);
+        print(`${on} · ${side}`, seconds[side]);
       }
     }
   }
 });
+
+/** Of a graphics device, without a counterpart: on a machine without one, Chromium's software device. */
+test.each(['BF16', 'Q8_0'] as const)('0.5 B on WebGPU, %s', async (type) => {
+  mkdirSync(CACHE, { recursive: true });
+  const folder = await checkpoint(CACHE, QWEN_05B, 0);
+  const engine = await createGpuBackend();
+  const on = `${QWEN_05B.name}, ${type}, ${engine.adapter}`;
+  const model = openOurs(folder, promptOf(QWEN_05B), type, engine, TOKENS / 4);
+  // the first run reads the weights and compiles the kernels
+  await model.run();
+  print(on, [await model.run()]);
+  model.close();
+});
+
+const promptOf = ({ vocabulary }: Shape) => Array.from({ length: PROMPT }, (_, i) => (i * 7919) % vocabulary);
+
+function print(on: string, runs: readonly Seconds[]): void {
+  const tokens = runs.flatMap((run) => run.tokens).sort((x, y) => x - y);
+  const [best, median] = [tokens[0]!, tokens[tokens.length >> 1]!].map((token) => (1 / token).toFixed(2));
+  const read = (PROMPT / Math.min(...runs.map(({ prompt }) => prompt))).toFixed(1);
+  process.stdout.write(`${on}: prompt ${read}, then ${best} tokens/s (median ${median})\n`);
+}

@@ -1,12 +1,11 @@
 // The next token of every row of logits, as src/backend/sampler.ts chooses it: the first of the largest (inverse = 0), or by a
 // random number u at temperature 1 / inverse among all (top_p = 1) or the most probable that make up top_p. f32 here, f64 there:
-// where a difference of EDGE · Σ may let u or top_p choose another token, or more than 1024 are as probable as those that top_p
-// may reach, nothing is chosen (id 0xffffffff) and the host does it from the logits.
+// where a difference of EDGE · Σ may let u or top_p choose another token, more than 1024 are as probable as those that top_p
+// may reach, a count of `counts` is not zero or a sum not finite, the word is 0xffffffff and the host looks at the logits.
 // sums and warm [rows, segments, 2]: (max, Σ e^(x − max)) and (max, Σ e^(inverse · (x − max))) of each 1024 columns (log-sum.wgsl).
-// Among the most probable: lib/draw-likely.wgsl. Shapes: logits [rows, vocab], random [rows, 2], drawn [rows, 4]: id; its
-// probability at temperature 1; the first of `layers` counts that is not zero, from 1 on, or layers + 1 where the sums are not
-// finite, or 0; that count. A workgroup a row.
-// Tolerance: 3e-6 of the largest probability.
+// Among the most probable: lib/draw-likely.wgsl. Shapes: logits [rows, vocab], random [rows, 2], counts [layers], drawn [rows]:
+// the id in its id_bits lowest bits, above it −ln of its probability at temperature 1 in steps of 1 / steps. A workgroup a row.
+// Tolerance: half a step, beside 3e-6 of the largest probability.
 
 const LANES = 256u;
 const EDGE = 1e-5;
@@ -92,19 +91,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   if (lane > 0u) { return; }
   stamp(1u);
   let id = atomicLoad(&chosen);
-  var probability = 0.0;
-  if (id != NONE) { probability = exp(logits[row * params.vocab + id] - top) / all; }
-  var bad = 0u;
-  var how_many = 1u;
-  if (!is_finite(top) || !is_finite(all)) { bad = params.layers + 1u; }
-  for (var i = params.layers; i > 0u; i--) {
-    if (counts[i - 1u] > 0u) {
-      bad = i;
-      how_many = counts[i - 1u];
-    }
+  drawn[row] = NONE;
+  if (id == NONE || !is_finite(top) || !is_finite(all)) { return; }
+  for (var i = 0u; i < params.layers; i++) {
+    if (counts[i] > 0u) { return; }
   }
-  drawn[4u * row] = id;
-  drawn[4u * row + 1u] = bitcast<u32>(probability);
-  drawn[4u * row + 2u] = bad;
-  drawn[4u * row + 3u] = how_many;
+  let step = round((log(all) + top - logits[row * params.vocab + id]) * params.steps);
+  if (step < f32(NONE >> params.id_bits)) { drawn[row] = (u32(max(step, 0.0)) << params.id_bits) | id; }
 }

@@ -64,6 +64,7 @@ describe('parseCommand', () => {
     expect(helpText('evaluate')).toMatch(/--text FILE.*--task NAME.*model-index.*side\s+by\s+side/s);
     expect(helpText('search')).toMatch(/--text FILE.*--task NAME.*larger\s+budget/s);
     expect(helpText('collapse')).toMatch(/--similarity 0.75.*--measure/s);
+    expect(() => helpText('frob')).toThrow('There is no command frob.');
     expect(helpText('plan')).not.toContain('merge <recipe.yml>');
     expect(USAGE).toMatch(/plan <model>.*merge <recipe.yml>\s+\(--out DIR\s+\| --prepare\)/s);
   });

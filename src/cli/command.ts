@@ -1,4 +1,5 @@
 /** The command line: its parser and its help. */
+import { displayName } from '../formats/names';
 import type { Options } from '../reports/option';
 import { type Arguments, flagsOf, optionLines, usage } from './arguments';
 import { VERBS } from './verbs';
@@ -35,9 +36,13 @@ export function parseCommand(args: string[]): Command {
     return { verb: 'help', ...(name.startsWith('-') ? {} : { about: name }) };
   }
   if (name === 'completion') return { verb: name };
+  return { verb: name, parsed: verbOf(name).parse(rest) };
+}
+
+function verbOf(name: string) {
   const verb = VERBS.find((one) => one.name === name);
-  if (!verb) throw usage(`There is no command ${name}. ${commandsText()}`);
-  return { verb: name, parsed: verb.parse(rest) };
+  if (verb) return verb;
+  throw usage(`There is no command ${displayName(name)}. ${commandsText()}`);
 }
 
 function commandsText(): string {
@@ -45,10 +50,11 @@ function commandsText(): string {
   return `Commands: ${names.slice(0, -1).join(', ')} and ${names.at(-1)}.`;
 }
 
-/** Usage of one verb, every form of it, and what its options do; the usage of all where there is no such verb. */
-export function helpText(about: string | undefined): string {
-  const verb = VERBS.find(({ name }) => name === about);
-  return verb ? `${verb.usage}\n${optionLines(verb.options).join('\n')}\n` : USAGE;
+/** Usage of one verb, every form of it, and what its options do; without one the usage of all. @throws AmalgamError `Usage` */
+export function helpText(about?: string): string {
+  if (about === undefined || about === 'help' || about === 'completion') return USAGE;
+  const verb = verbOf(about);
+  return `${verb.usage}\n${optionLines(verb.options).join('\n')}\n`;
 }
 
 /** Completion for bash: verbs, then the options of the verb, else files. */

@@ -96,8 +96,9 @@ export async function planned(one: Case) {
   return { plan, read, prepared: calibrated?.prepared };
 }
 
-async function lossesOf(runner: Runner): Promise<Float64Array> {
-  return (await runner.pass({ sequences: [{ ids: IDS, from: 1 }], output: 'loss' })).losses[0]!;
+/** Behind each of the ids, [40, vocab]. */
+async function logitsOf(runner: Runner): Promise<Float32Array> {
+  return (await runner.pass({ sequences: [{ ids: IDS, from: 0 }], output: 'logits' })).logits[0]!;
 }
 
 /** Of the samples: two LoRAs and a whole contributor. */
@@ -138,11 +139,11 @@ export async function turned(from: Case, to: Case, roomBytes = 0, open: () => Pr
   const engine = await open();
   const live = await openLive(from, engine, roomBytes);
   const { read } = live;
-  const before = await lossesOf(live.runner);
+  const before = await logitsOf(live.runner);
   const opening = read.bytes;
   read.stored.clear();
   const changed = await live.turn(to);
-  const after = await lossesOf(live.runner);
+  const after = await logitsOf(live.runner);
   const again = read.bytes - opening;
   const isSum = live.isSum();
   live.close();
@@ -153,8 +154,8 @@ export async function turned(from: Case, to: Case, roomBytes = 0, open: () => Pr
   return { before, after, expected, difference, changed, again, stored: read.stored, isSum };
 }
 
-/** The losses of what a recipe writes. */
-export const written = (one: Case) => ofWritten(one, lossesOf);
+/** The logits of what a recipe writes. */
+export const written = (one: Case) => ofWritten(one, logitsOf);
 
 /** What is measured of what a recipe writes. */
 export async function ofWritten<T>(one: Case, measure: (runner: Runner) => Promise<T>): Promise<T> {
@@ -169,5 +170,5 @@ export async function ofWritten<T>(one: Case, measure: (runner: Runner) => Promi
   return measured;
 }
 
-export const furthest = (some: Float64Array, others: Float64Array) =>
-  Math.max(...some.map((loss, i) => Math.abs(loss - others[i]!)));
+export const furthest = (some: Float32Array, others: Float32Array) =>
+  some.reduce((most, value, i) => Math.max(most, Math.abs(value - others[i]!)), 0);

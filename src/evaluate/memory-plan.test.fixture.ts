@@ -119,8 +119,8 @@ export async function statedAndWritten(
   const planOf = (of: Parameters<typeof makePlan>[0]) => makePlan(of, (ref) => models.open(ref), methodById);
   const plan = await planOf(parseRecipe(RECIPES[recipe]).recipe!);
   const against = { plan: await planOf(copyOf('base')), exact: true };
-  const prompt = 'a '.repeat(50);
-  const request = { maxTokens: 8, promptTokens: prompt.length, weights, engine: engine.kind };
+  const prompt = 'a '.repeat(12);
+  const request = { maxTokens: 3, promptTokens: prompt.length, weights, engine: engine.kind };
   const [merge, base] = [{ recipe: parseRecipe(RECIPES[recipe]).recipe! }, { model: 'base' }];
   const stated = await planMemory(
     { ...request, targets: [base, merge], against: base },

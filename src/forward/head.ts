@@ -1,11 +1,19 @@
 /** The stream after the last block → losses or logits, a tile of the vocabulary at a time. */
 import type { BackendBuffer, BufferRange } from '../backend/backend';
-import { capLogits, drawToken, LOG_SUM_SEGMENT, logSum } from '../backend/kernels/activation';
+import {
+  capLogits,
+  drawnWords,
+  drawToken,
+  LOG_SUM_SEGMENT,
+  logSum,
+  NOTHING_DRAWN,
+} from '../backend/kernels/activation';
 import { gatherRows } from '../backend/kernels/rows';
 import type { Random, Sampling, Scores } from '../backend/sampler';
 import type { Chunk, Sequence } from './chunk';
 import { streamName } from './embedding';
 import type { HeadTile, Model } from './model';
+import { finite, refuseNonFinite } from './non-finite';
 import type { RowBuffer } from './operations';
 
 /** Bytes of logits on the device at a time. */
@@ -19,7 +27,7 @@ export interface Draws extends Sampling {
   randoms: readonly Random[];
 }
 
-/** A token that was drawn on the device; its probability is at temperature 1, among all. */
+/** A token that was drawn on the device; its probability is at temperature 1, among all, within 0.15 %. */
 export interface Drawn {
   id: number;
   probability: number;
@@ -90,10 +98,13 @@ interface HeadPass {
 
 /** Tokens drawn from the wanted rows of a chunk. */
 interface DrawnRows {
-  /** [rows, 4]: see shaders/activation/draw-token.wgsl. */
+  /** A word a row: see shaders/activation/draw-token.wgsl. */
   range: BufferRange;
-  /** Logits of all rows and their sums, for a row from which nothing was drawn. */
-  scores(row: number): Promise<Scores>;
+  /**
+   * The token of a row, or its logits where the device drew none.
+   * @throws AmalgamError `NonFinite`
+   */
+  token(word: number, row: number): Promise<Drawn | Scores>;
 }
 
 export function openHeadPass(
@@ -238,7 +249,8 @@ export function openHeadPass(
       const y = whole();
       const segments = segmentsOf(vocab);
       const random = workspace.take(`random ${index}`, n * 8);
-      const drawn = workspace.take(`drawn ${index}`, n * 16);
+      const drawn = workspace.take(`drawn ${index}`, n * 4);
+      const words = drawnWords(vocab);
       queue.write(random, 0, Uint32Array.from(wanted.sequence.flatMap((s) => randoms[s]!)));
       capAll(y, n * vocab);
       sumUp(y, 0, vocab, sums(), {});
@@ -248,29 +260,36 @@ export function openHeadPass(
         sumUp(y, 0, vocab, warm, { factor: 1 / temperature });
       }
       const layers = architecture.blocks.length + 1;
+      const counts = workspace.take('counts', layers * 4);
       queue.run(drawToken, {
         params: {
-          ...{ rows: n, vocab, segments, layers, top_p: topP },
+          ...{ rows: n, vocab, segments, layers, top_p: topP, ...words.params },
           inverse: temperature === 0 ? 0 : 1 / temperature,
         },
         buffers: {
           ...{ logits: y.buffer, sums: sums(), warm, random, drawn },
-          counts: workspace.take('counts', layers * 4),
+          counts,
         },
       });
       let read: Promise<Uint8Array<ArrayBuffer>[]> | undefined;
       return {
-        range: { buffer: drawn, byteLength: n * 16 },
-        async scores(row) {
+        range: { buffer: drawn, byteLength: n * 4 },
+        async token(word, row) {
+          if (word !== NOTHING_DRAWN) return words.token(word);
           read ??= queue.read([
+            { buffer: counts, byteLength: layers * 4 },
             { buffer: y.buffer, byteLength: n * vocab * 4 },
             { buffer: sums(), byteLength: n * 8 * segments },
           ]);
-          const [logits, values] = (await read).map((bytes) => new Float32Array(bytes.buffer));
+          const [counted, ...floats] = await read;
+          refuseNonFinite(new Uint32Array(counted!.buffer));
+          const [logits, all] = floats.map((bytes) => new Float32Array(bytes.buffer));
+          const values = all!.subarray(2 * row * segments, 2 * (row + 1) * segments);
+          values.forEach(finite);
           const begins = Array.from({ length: segments }, (_, s) => s * LOG_SUM_SEGMENT);
           return {
             logits: logits!.subarray(row * vocab, (row + 1) * vocab),
-            sums: { begins, values: values!.subarray(2 * row * segments, 2 * (row + 1) * segments) },
+            sums: { begins, values },
           };
         },
       };

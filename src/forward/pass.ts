@@ -17,7 +17,7 @@ import { embedChunks, embeddedRows, keepEmbedded, perLayerRows, streamName } fro
 import { type Drawn, type Draws, type Output, openHeadPass, type Wanted, wantedRows } from './head';
 import { copiedRows, copyState, type KvCache, widestState } from './kv-cache';
 import type { Model, ModelLayer } from './model';
-import { finite, nonFiniteAt, refuseNonFinite } from './non-finite';
+import { finite, refuseNonFinite } from './non-finite';
 import { blockStates, requireOneStream } from './parts/kinds';
 import type { BlockWeights, StateShape } from './parts/part';
 import { beginPlanes, joinPlanes, planeRows } from './planes';
@@ -282,12 +282,8 @@ export function startPass(model: Model, request: PassRequest): Pass {
     for (const [k, rows] of own.entries()) {
       if (!rows) continue;
       const words = new Uint32Array(bytes.shift()!.buffer);
-      const floats = new Float32Array(words.buffer);
       for (const [i, sequence] of wanted[k]!.sequence.entries()) {
-        const [id, , layer, count] = words.subarray(4 * i);
-        if (layer! > 0) throw nonFiniteAt(layer! - 1, count!, architecture.blocks.length);
-        result.drawn[sequence] =
-          id === 0xffffffff ? await rows.scores(i) : { id: id!, probability: floats[4 * i + 1]! };
+        result.drawn[sequence] = await rows.token(words[i]!, i);
       }
     }
     return result;

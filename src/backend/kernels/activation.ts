@@ -221,12 +221,37 @@ export const logSum = defineKernel({
   },
 });
 
+/** Word of {@link drawToken} in place of a token: the host has to look at the logits. */
+export const NOTHING_DRAWN = 0xffffffff;
+
+/** Form of the words of {@link drawToken}: −ln p up to 24 nats in the bits that the largest id leaves. */
+export function drawnWords(vocab: number) {
+  const idBits = 32 - Math.clz32(vocab - 1);
+  const steps = 2 ** (32 - idBits) / 24;
+  return {
+    params: { id_bits: idBits, steps },
+    token: (word: number) => ({
+      id: word & (2 ** idBits - 1),
+      probability: Math.exp(-(word >>> idBits) / steps),
+    }),
+  };
+}
+
 /** A token drawn from every row of logits. See shaders/activation/draw-token.wgsl. */
 export const drawToken = defineKernel({
   id: 'draw-token',
   wgsl: drawTokenWgsl,
   libraries: ['drawLikely'],
-  params: { rows: 'u32', vocab: 'u32', segments: 'u32', layers: 'u32', inverse: 'f32', top_p: 'f32' },
+  params: {
+    rows: 'u32',
+    vocab: 'u32',
+    segments: 'u32',
+    layers: 'u32',
+    id_bits: 'u32',
+    steps: 'f32',
+    inverse: 'f32',
+    top_p: 'f32',
+  },
   buffers: {
     logits: 'f32',
     sums: 'f32',
@@ -238,21 +263,22 @@ export const drawToken = defineKernel({
   work: ({ rows }) => rows,
   span: () => 1,
   cpu({ params, f32, u32 }) {
-    const { rows, vocab, segments, layers, inverse, top_p: topP } = params;
+    const { rows, vocab, segments, layers, id_bits: idBits, steps, inverse, top_p: topP } = params;
     const temperature = inverse === 0 ? 0 : 1 / inverse;
-    const [random, drawn, probabilities] = [u32('random'), u32('drawn'), f32('drawn')];
+    const [random, drawn] = [u32('random'), u32('drawn')];
     const begins = Array.from({ length: segments }, (_, s) => s * LOG_SUM_SEGMENT);
-    const layer = u32('counts')
+    const isSound = u32('counts')
       .subarray(0, layers)
-      .findIndex((n) => n > 0);
+      .every((n) => n === 0);
     for (let r = 0; r < rows; r++) {
       const values = f32('sums').subarray(2 * r * segments, 2 * (r + 1) * segments);
       const logits = f32('logits').subarray(r * vocab, (r + 1) * vocab);
       const scores = { logits, sums: { begins, values } };
+      drawn[r] = NOTHING_DRAWN;
+      if (!isSound || !values.every(Number.isFinite)) continue;
       const id = sample(scores, { temperature, topP }, [random[2 * r]!, random[2 * r + 1]!]);
-      const bad = values.every(Number.isFinite) ? 0 : layers + 1;
-      drawn.set([id, 0, layer < 0 ? bad : layer + 1, layer < 0 ? 1 : u32('counts')[layer]!], 4 * r);
-      probabilities[4 * r + 1] = probabilityOf(scores, id);
+      const step = Math.round(-Math.log(probabilityOf(scores, id)) * steps);
+      if (step < NOTHING_DRAWN >>> idBits) drawn[r] = ((step << idBits) | id) >>> 0;
     }
   },
 });

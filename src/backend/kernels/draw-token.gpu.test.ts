@@ -3,12 +3,11 @@ import { expect, it } from 'vitest';
 import { createCpuBackend } from '../cpu/cpu-backend';
 import type { Kernel } from '../kernel';
 import { probabilityOf, randomOf, sample } from '../sampler';
-import { drawToken, LOG_SUM_SEGMENT } from './activation';
+import { drawnWords, drawToken, LOG_SUM_SEGMENT, NOTHING_DRAWN } from './activation';
 import { after, floats } from './forward-kernels.test.fixture';
 import { sharedGpu } from './kernels.test.support';
 
 const ROWS = 32;
-const NONE = 0xffffffff;
 
 const gpu = await sharedGpu();
 const cpu = createCpuBackend();
@@ -37,7 +36,7 @@ function contentsOf(logits: Float32Array<ArrayBuffer>, vocab: number, temperatur
     warm: sumsOf(logits, vocab, temperature === 0 ? 1 : 1 / temperature),
     random: Uint32Array.from({ length: 2 * rows }, (_, i) => randomOf(seed, i >> 1, 0)[i % 2]!),
     counts: new Uint32Array(4),
-    drawn: new Uint32Array(4 * rows),
+    drawn: new Uint32Array(rows),
   };
 }
 
@@ -74,24 +73,23 @@ it.each([
   const contents = contentsOf(logits, vocab, temperature, 3);
   const segments = Math.ceil(vocab / LOG_SUM_SEGMENT);
   const inverse = temperature === 0 ? 0 : 1 / temperature;
-  const params = { rows: ROWS, vocab, segments, layers: 4, inverse, top_p: topP };
+  const form = drawnWords(vocab);
+  const params = { rows: ROWS, vocab, segments, layers: 4, ...form.params, inverse, top_p: topP };
   const [own, counterpart] = [await words(gpu, contents, params), await words(cpu, contents, params)];
-  const floatsOf = (of: Uint32Array) => new Float32Array(of.buffer);
   let none = 0;
   for (let row = 0; row < ROWS; row++) {
     const begins = Array.from({ length: segments }, (_, s) => s * LOG_SUM_SEGMENT);
     const values = contents.sums.subarray(2 * row * segments, 2 * (row + 1) * segments);
     const scores = { logits: logits.subarray(row * vocab, (row + 1) * vocab), sums: { begins, values } };
     const id = sample(scores, { temperature, topP }, randomOf(3, row, 0));
-    expect(counterpart[4 * row]).toBe(id);
-    const probability = probabilityOf(scores, id);
-    expect(floatsOf(counterpart)[4 * row + 1]).toBeCloseTo(probability, 6);
-    if (own[4 * row] === NONE) none++;
-    else {
-      expect(own[4 * row], `row ${row}`).toBe(id);
-      expect(floatsOf(own)[4 * row + 1]).toBeCloseTo(probability, 6);
-    }
-    expect([...own.subarray(4 * row + 2, 4 * row + 4)]).toEqual([0, 1]);
+    const wanted = { id, nats: expect.closeTo(-Math.log(probabilityOf(scores, id)), 4) };
+    const told = (word: number) => {
+      const token = form.token(word);
+      return { id: token.id, nats: -Math.log(token.probability) };
+    };
+    expect(told(counterpart[row]!)).toEqual(wanted);
+    if (own[row] === NOTHING_DRAWN) none++;
+    else expect(told(own[row]!), `row ${row}`).toEqual(wanted);
   }
   // more than 1024 tokens, or tokens of the width of what is uncertain, are for the host
   if (temperature === 0) expect(none).toBe(0);
@@ -100,18 +98,32 @@ it.each([
 });
 
 it.each([
-  ['a count', [0, 0, 5, 7], Number.NaN, [3, 5]],
-  ['the logits', [0, 0, 0, 0], Number.NaN, [5, 1]],
-  ['an infinite logit', [0, 0, 0, 0], Number.POSITIVE_INFINITY, [5, 1]],
-])('what is not finite is told: %s', async (_, counts, value, told) => {
+  ['a count', [0, 0, 5, 7], 1],
+  ['the logits', [0, 0, 0, 0], Number.NaN],
+  ['an infinite logit', [0, 0, 0, 0], Number.POSITIVE_INFINITY],
+])('nothing is drawn where something is not finite: %s', async (_, counts, value) => {
   const vocab = 100;
-  const logits = floats(vocab, 9, 5);
-  const contents = contentsOf(logits, vocab, 1, 1);
-  contents.counts.set(counts);
-  contents.sums[1] = value;
+  const contents = contentsOf(floats(vocab, 9, 5), vocab, 1, 1);
+  const params = {
+    ...{ rows: 1, vocab, segments: 1, layers: 4, inverse: 1, top_p: 1 },
+    ...drawnWords(vocab).params,
+  };
   for (const engine of [gpu, cpu]) {
-    const params = { rows: 1, vocab, segments: 1, layers: 4, inverse: 1, top_p: 1 };
-    const found = await words(engine, contents, params);
-    expect([...found.subarray(2)]).toEqual(told);
+    expect([...(await words(engine, contents, params))]).not.toEqual([NOTHING_DRAWN]);
+    const damaged = { ...contents, counts: Uint32Array.from(counts), sums: contents.sums.slice() };
+    damaged.sums[1]! *= value;
+    expect([...(await words(engine, damaged, params))]).toEqual([NOTHING_DRAWN]);
+  }
+});
+
+it('ids and probabilities of the largest vocabularies share a word', () => {
+  for (const vocab of [2, 32_000, 151_936, 262_144, 262_208]) {
+    const { params, token } = drawnWords(vocab);
+    for (const nats of [0, 0.5, 10, 23.9]) {
+      const word = ((Math.round(nats * params.steps) << params.id_bits) | (vocab - 1)) >>> 0;
+      expect(token(word).id).toBe(vocab - 1);
+      expect(Math.abs(-Math.log(token(word).probability) - nats)).toBeLessThan(0.0015);
+    }
+    expect(params.id_bits).toBeLessThan(20);
   }
 });

@@ -292,7 +292,7 @@ describe('what does not fit', () => {
     await expect(sidesOf(folders, 'base', 'kitchen')).rejects.toMatchObject({
       code: 'Usage',
       message: 'kitchen is an adapter, not a model.',
-      hint: 'Write the model it belongs to in front of it: base+kitchen.',
+      hint: 'Write the model it belongs to in front of it: base+kitchen. LoRAs alone are combined by a recipe.',
     });
     await expect(sidesOf(folders, 'base', 'base+tuned')).rejects.toThrow(/it is a whole model/);
   });

@@ -169,7 +169,7 @@ async function openCheckpointPart(path: string, ref: string, open: OpenByPath): 
   throw new AmalgamError(
     'Usage',
     `${ref} is an adapter, not a model.`,
-    `Write the model it belongs to in front of it: ${model.config.baseModel ?? 'MODEL'}+${ref}.`,
+    `Write the model it belongs to in front of it: ${model.config.baseModel ?? 'MODEL'}+${ref}. LoRAs alone are combined by a recipe.`,
   );
 }
 
