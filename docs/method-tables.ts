@@ -1,4 +1,5 @@
 /** The tables of docs/methods.md, written from the method files (`npm run docs:methods`). */
+import { counted } from '../src/formats/quantity';
 import type { DeltaPreset, MergeMethod, ParameterSpec } from '../src/merge/method';
 import type { MethodContract } from '../src/merge/methods/oracle';
 import type { ResolvedParameters } from '../src/merge/plan/plan';
@@ -14,14 +15,14 @@ function methodTables(methods: readonly MergeMethod[]): string {
   return [
     overview(methods),
     presets(methods),
-    `## Shared parameters\n\nA method's section names those it takes, and lists its own (values; default).\n† Amalgam’s own: mergekit does not know it.\n\n${table(COLUMNS, [...shared.values()])}`,
+    `## Shared parameters\n\nA method's section names those it takes, less what needs another of them, and lists its own (values; default).\n† Amalgam’s own: mergekit does not know it.\n\n${table(COLUMNS, [...shared.values()])}`,
     ...methods.map((method) => section(method, shared)),
   ].join('\n\n');
 }
 
 const COLUMNS = ['parameter', 'values', 'default', 'meaning'];
 
-/** Rows that three methods or more have word for word, by parameter; the commonest row of each. */
+/** Rows that several methods have word for word, by parameter; the commonest row of each. */
 function sharedRows(methods: readonly MergeMethod[]): Map<string, string[]> {
   const counts = new Map<string, { row: string[]; count: number }>();
   for (const row of methods.flatMap(parameterRows)) {
@@ -30,7 +31,7 @@ function sharedRows(methods: readonly MergeMethod[]): Map<string, string[]> {
   }
   const shared = new Map<string, string[]>();
   for (const { row, count } of [...counts.values()].sort((a, b) => b.count - a.count)) {
-    if (count >= 3 && !shared.has(row[0]!)) shared.set(row[0]!, row);
+    if (count >= 2 && !shared.has(row[0]!)) shared.set(row[0]!, row);
   }
   return shared;
 }
@@ -51,15 +52,22 @@ function overview(methods: readonly MergeMethod[]): string {
   const rows = methods.map((m) => [
     `[\`${m.id}\`](#${m.id})`,
     m.summary,
-    { required: 'yes', optional: 'may have', none: '–' }[m.base],
-    m.models.min === m.models.max ? `${m.models.min}` : `${m.models.min}–${m.models.max}`,
-    m.compute.kind,
-    contracts[`../src/merge/methods/${m.id}.oracle.ts`]!.spread,
+    [m.compute.kind, ...odd(m)].join(', '),
   ]);
-  return `## All methods\n\n${table(
-    ['method', 'what it does', 'base', 'models', 'kind', 'NaN spreads over'],
+  return `## All methods\n\nWith a base, 1–32 models, and NaN that stays in its element, unless the kind says otherwise.\n\n${table(
+    ['method', 'what it does', 'kind'],
     rows,
   )}`;
+}
+
+/** What is not as with most. */
+function odd({ id, base, models: { min, max } }: MergeMethod): string[] {
+  const { spread } = contracts[`../src/merge/methods/${id}.oracle.ts`]!;
+  return [
+    ...(base === 'required' ? [] : [base === 'none' ? 'no base' : 'base optional']),
+    ...(min === 1 && max === 32 ? [] : [min === max ? counted(min, 'model') : `${min}–${max} models`]),
+    ...(spread === 'element' ? [] : [`NaN: ${spread}`]),
+  ];
 }
 
 /** Presets of the delta pipeline with default parameters, one row for named semantics that differ. */
@@ -126,8 +134,11 @@ function divides({ normalize, divisor, weights }: DeltaPreset): string {
 function section(method: MergeMethod, shared: ReadonlyMap<string, string[]>): string {
   const { id, formula, reference } = method;
   const rows = parameterRows(method);
-  const same = rows.filter((row) => row.join() === shared.get(row[0]!)?.join());
-  const own = rows.filter((row) => !same.includes(row));
+  // what the table says of another parameter is no concern of a method without it
+  const known = rows.filter((row) => shared.get(row[0]!)?.join().startsWith(row.join()));
+  const own = rows.filter((row) => !known.includes(row));
+  const needing = needsAnother(method);
+  const same = known.filter(([name]) => !needing.has(nameOf(name!)));
   return [
     `### ${id}`,
     `    ${formula}`,
@@ -139,6 +150,15 @@ function section(method: MergeMethod, shared: ReadonlyMap<string, string[]>): st
     ...(own.length > 0 ? [own.map(listed).join('\n')] : []),
   ].join('\n\n');
 }
+
+/** Names of the parameters that have an effect with another alone: the table of all says with which. */
+function needsAnother({ parameters, modelParameters }: MergeMethod): ReadonlySet<string> {
+  const all = Object.entries({ ...parameters, ...modelParameters });
+  return new Set(all.flatMap(([name, { when }]) => (when ? [name] : [])));
+}
+
+/** `density` of its cell. */
+const nameOf = (cell: string) => cell.replace(/^`([^`]+)`.*$/, '$1');
 
 /** A parameter of one method as an item of a list. */
 const listed = ([name, values, byDefault, meaning]: string[]) =>

@@ -7,7 +7,7 @@ import { chances, maskKey, normals } from '../backend/philox';
 import type { Combination } from '../formats/adapter-combination';
 import { addTo, type Columns, column, dot, product, transposed, zeroColumns } from '../linalg/columns';
 import { POWER_ITERATIONS, rangeBasis, sketchWidth, thinQr } from '../linalg/householder';
-import { productSvd } from '../linalg/product-svd';
+import { productSvd, thinProductSvd } from '../linalg/product-svd';
 import { type Svd, smallSvd } from '../linalg/small-svd';
 import { dividePositive } from '../linalg/solve-positive';
 
@@ -171,12 +171,8 @@ export async function factoredSvd(loras: readonly LoraFactors[], wanted?: number
   const { a, b, rank } = stacked(loras);
   const left = transposed({ rows: rank, cols: b.length / rank, data: Float64Array.from(b) });
   const right = { rows: a.length / rank, cols: rank, data: Float64Array.from(a) };
-  if (rank > Math.min(left.rows, right.rows)) return smallSvd(product(left, transposed(right)));
-  const few = wanted === undefined ? undefined : productSvd(left, right, wanted);
-  if (few) return few;
-  const [one, two] = [thinQr(left), thinQr(right)];
-  const { s, u, v } = smallSvd(product(one.r, transposed(two.r)));
-  return { s, u: product(one.q, u), v: product(two.q, v) };
+  const isThin = wanted !== undefined && rank <= Math.min(left.rows, right.rows);
+  return (isThin && productSvd(left, right, wanted)) || thinProductSvd(left, right);
 }
 
 /** Matrices whose smaller side is at most this are decomposed exactly. */

@@ -1,4 +1,5 @@
-import { type Columns, column, dot, firstColumns, product, zeroColumns } from './columns';
+import { type Columns, column, dot, firstColumns, product, transposed, zeroColumns } from './columns';
+import { thinQr } from './householder';
 import { type Svd, smallSvd } from './small-svd';
 import { lowerFactor } from './solve-positive';
 
@@ -24,6 +25,14 @@ export function productSvd(a: Columns, b: Columns, wanted: number): Svd | undefi
     u: product(a, withoutFactor(l, firstColumns(u, count))),
     v: product(b, withoutFactor(m, firstColumns(v, count))),
   };
+}
+
+/** The singular values of a · bᵀ for thin a [m, r] and b [n, r], by QR of both: exact, however dependent their columns. */
+export function thinProductSvd(a: Columns, b: Columns): Svd {
+  if (a.cols > Math.min(a.rows, b.rows)) return smallSvd(product(a, transposed(b)));
+  const [one, two] = [thinQr(a), thinQr(b)];
+  const { s, u, v } = smallSvd(product(one.r, transposed(two.r)));
+  return { s, u: product(one.q, u), v: product(two.q, v) };
 }
 
 /** aᵀ · a; four columns at a time, since a sum that is made in order waits for each of its terms. */

@@ -1,6 +1,7 @@
 import type { Kernel } from '../backend/kernel';
 import type { ResolvedParameters } from './plan/plan';
 import type { Products } from './tensor/products';
+import type { Factored, MatrixChanges } from './tensor/spectral';
 import type { SlotForm } from './tensor/tensor-task';
 import type { VectorGroups } from './tensor/tiles';
 
@@ -72,13 +73,23 @@ export interface ParameterConflict {
  * `elementwise`: a kernel of the method's own that looks at one element at a time (merge/tensor/computation.ts).
  * `solved`: W₀ + λ·τ, where the τ of linear layers was solved ahead of the run by what the models make of their inputs
  * (src/calibration); embedding rows are weighted by how often each model used them, all else is averaged (merge/tensor/computation.ts).
+ * `spectral`: W₀ + λ·τ, where the τ of a linear layer's matrix is put together from singular directions of the changes
+ * (merge/tensor/spectral.ts); all else is averaged.
  */
 type MethodCompute<P = ResolvedParameters, M = ResolvedParameters> =
   | { kind: 'delta'; preset(parameters: P): DeltaPreset }
   | { kind: 'weights'; coefficients(models: readonly M[], parameters: P): number[] }
   | ProductsCompute<P, M>
   | ElementwiseCompute<P, M>
-  | SolvedCompute<P>;
+  | SolvedCompute<P>
+  | SpectralCompute<P>;
+
+export interface SpectralCompute<P = ResolvedParameters> {
+  kind: 'spectral';
+  lambda(parameters: P): number;
+  /** τ of a matrix, in f64. */
+  change(changes: MatrixChanges, parameters: P): Promise<Factored>;
+}
 
 export interface SolvedCompute<P = ResolvedParameters> {
   kind: 'solved';
@@ -101,7 +112,8 @@ export interface ProductsCompute<P = ResolvedParameters, M = ResolvedParameters>
 export interface ElementwiseCompute<P = ResolvedParameters, M = ResolvedParameters> {
   kind: 'elementwise';
   form: SlotForm;
-  kernel: ElementwiseKernel;
+  /** Loaded when it merges. */
+  kernel(): Promise<ElementwiseKernel>;
   /** Contents of the kernel's `coefficients`. */
   coefficients(parameters: P, models: readonly M[]): number[];
   /**
@@ -123,6 +135,8 @@ export interface DeltaPreset {
    * importance (merge/tensor/prepared.ts); where nothing was (embeddings, norms), as `top-k`.
    */
   select: 'all' | 'top-k' | 'random' | 'rank' | 'band' | 'variance' | 'fusion' | 'prepared';
+  /** `knots`: what is kept and elected are coordinates of the singular directions that all changes of a matrix span. */
+  space?: 'weights' | 'knots';
   /** `model`: one top-k threshold for all tensors of a model together. Default `tensor`. */
   scope?: 'tensor' | 'model';
   share?: number;

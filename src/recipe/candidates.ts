@@ -61,6 +61,10 @@ function by(recipe: Recipe, method: MergeMethod, parameters: RecipeParameters = 
   };
 }
 
+/** Methods that were nowhere near the best on the sets of docs/importance.md; those on singular directions also take long. */
+const isNeverBest = ({ id, compute }: MergeMethod) =>
+  id === 'passthrough' || id === 'consensus' || compute.kind === 'spectral';
+
 /** Cheap and often good ones first: of equals the first is taken. */
 const FIRST = ['linear', 'task_arithmetic', 'ram', 'multislerp', 'karcher', 'breadcrumbs'];
 const GRAM = [
@@ -84,8 +88,9 @@ export function candidatesOf(recipe: Recipe): Candidate[] {
   }
   const place = ({ id }: MergeMethod) => (FIRST.includes(id) ? FIRST.indexOf(id) : FIRST.length);
   const fitting = methods
-    .filter(({ id, models, compute }) => {
-      return id !== 'passthrough' && compute.kind !== 'solved' && models.min <= count && count <= models.max;
+    .filter((method) => {
+      const { min, max } = method.models;
+      return !isNeverBest(method) && method.compute.kind !== 'solved' && min <= count && count <= max;
     })
     .sort((a, b) => place(a) - place(b))
     .map((method): Candidate => {

@@ -4,7 +4,6 @@ import { type HelpCalls, serveHelp } from '../backend/cpu/shared-weights';
 import type { Kernel } from '../backend/kernel';
 import { type Disk, type OpenWork, serveThread } from '../host/serve-thread';
 import type { ThreadCalls, WorkKind } from '../host/threads';
-import { methods } from '../merge/methods';
 import { openStatistics } from '../merge/prediction/delta-statistics';
 import { openMerging } from '../merge/run/serve-thread';
 import { combinedValues } from '../merge/tensor/combined-factors';
@@ -12,7 +11,7 @@ import { reporting } from '../platform';
 import { openComparison } from '../tools/difference/compare-tensors';
 
 const modules = import.meta.glob<Record<string, unknown>>(
-  ['../backend/kernels/*.ts', '!../backend/kernels/*.test.*'],
+  ['../backend/kernels/*.ts', '!../backend/kernels/*.test.*', '../merge/methods/*.kernel.ts'],
   { eager: true },
 );
 
@@ -23,10 +22,7 @@ function kernelsIn(value: unknown): Kernel[] {
   return Object.values(value).flatMap(kernelsIn);
 }
 
-const kernels = [
-  ...Object.values(modules).flatMap(kernelsIn),
-  ...methods.flatMap(({ compute }) => (compute.kind === 'elementwise' ? [compute.kernel as Kernel] : [])),
-];
+const kernels = Object.values(modules).flatMap(kernelsIn);
 
 export const allKernels: ReadonlyMap<string, Kernel> = new Map(kernels.map((kernel) => [kernel.id, kernel]));
 

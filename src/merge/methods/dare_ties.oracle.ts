@@ -1,5 +1,5 @@
 import { dropped } from './dare_linear.oracle';
-import { addUp, type MethodContract, numbers, type Oracle, type OracleTensor } from './oracle';
+import { addUp, inSpace, type MethodContract, numbers, type Oracle, type OracleTensor } from './oracle';
 
 export const contract: MethodContract = {
   permutation: 'invariant',
@@ -7,13 +7,16 @@ export const contract: MethodContract = {
   spread: 'tensor',
   settings: [
     { models: [{ density: 0.4 }, { density: 0.25 }, { density: 0.7 }] },
+    { parameters: { space: 'knots' }, models: [{ density: 0.4 }, { density: 0.5 }, { density: 0.3 }] },
     { parameters: { semantics: 'paper', lambda: 0.9 }, models: [{ density: 0.4 }, { density: 0.25 }] },
     { parameters: { semantics: 'peft' }, models: [{ density: 0.4 }, { weight: -0.3, density: 0.25 }] },
     { parameters: { normalize: true, rescale: '1/density' }, models: [{ density: 0.3 }] },
   ],
 };
 
-export const oracle: Oracle = (tensor, all) => {
+export const oracle: Oracle = (tensor, all) => inSpace(tensor, all, inWeights);
+
+const inWeights: Oracle = (tensor, all) => {
   const { parameters } = tensor;
   const weights = numbers(tensor.models, 'weight');
   const lambda = Number(parameters.lambda);

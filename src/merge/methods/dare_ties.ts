@@ -9,6 +9,7 @@ import {
 } from './importance-parameters';
 import {
   checkMajoritySign,
+  checkSpace,
   consensusOf,
   int8Mask,
   lambda,
@@ -17,6 +18,7 @@ import {
   rescaleByName,
   rescaleOf,
   semantics,
+  space,
   trimmingDensity,
   weight,
 } from './parameters';
@@ -42,16 +44,18 @@ export const dareTies = defineMethod({
     int8_mask: int8Mask,
     semantics,
     majority_sign_method: majoritySign,
+    space,
     ...importance,
   },
   modelParameters: { weight, density: trimmingDensity(0.5), calibration },
-  validate: (p) => checkMajoritySign(p) ?? checkPaper(p) ?? checkImportance(p, 'on'),
+  validate: (p) => checkMajoritySign(p) ?? checkSpace(p) ?? checkPaper(p) ?? checkImportance(p, 'on'),
   wholeModel: wholeCalibration,
   compute: {
     kind: 'delta',
     preset: (p) => ({
       ...byImportance(p, { select: 'random', rescale: rescaleOf(p) }),
       ...consensusOf(p),
+      space: p.space,
       lambda: p.lambda,
     }),
   },

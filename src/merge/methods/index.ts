@@ -2,11 +2,14 @@ import type { MergeMethod } from '../method';
 import { arceeFusion } from './arcee_fusion';
 import { breadcrumbs } from './breadcrumbs';
 import { breadcrumbsTies } from './breadcrumbs_ties';
+import { consensus } from './consensus';
 import { dareLinear } from './dare_linear';
 import { dareTies } from './dare_ties';
 import { della } from './della';
 import { dellaLinear } from './della_linear';
 import { gram } from './gram';
+import { isoC } from './iso_c';
+import { isoCts } from './iso_cts';
 import { karcher } from './karcher';
 import { linear } from './linear';
 import { modelStock } from './model_stock';
@@ -20,12 +23,16 @@ import { sce } from './sce';
 import { slerp } from './slerp';
 import { taskArithmetic } from './task_arithmetic';
 import { ties } from './ties';
+import { tsvM } from './tsv_m';
 
 /** Every merge method, in the order the picker shows them. Adding one is one file, its oracle and one line here. */
 export const methods: readonly MergeMethod[] = [
   ties,
   taskArithmetic,
   gram,
+  tsvM,
+  isoC,
+  isoCts,
   linear,
   slerp,
   nuslerp,
@@ -39,6 +46,7 @@ export const methods: readonly MergeMethod[] = [
   breadcrumbs,
   breadcrumbsTies,
   sce,
+  consensus,
   ram,
   ramplusTl,
   nearswap,

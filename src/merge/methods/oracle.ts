@@ -181,3 +181,135 @@ export function length(a: ArrayLike<number>): number {
 export function scaled(a: Float64Array, factor: number): Float64Array {
   return a.map((x) => x * factor);
 }
+
+// Matrices as lists of vectors, decomposed by two-sided Jacobi on their products; the merge rotates columns, from one side.
+
+/** Eigenvalues and vectors of a symmetric matrix, by cyclic Jacobi rotations (Golub and Van Loan, §8.5). */
+function eigen(matrix: readonly Float64Array[]): { value: number; vector: Float64Array }[] {
+  const n = matrix.length;
+  const a = matrix.map((row) => row.slice());
+  const q = a.map((_, i) => Float64Array.from({ length: n }, (_, j) => Number(i === j)));
+  for (let round = 0; round < 40; round++) {
+    let off = 0;
+    for (let i = 0; i < n; i++) {
+      for (let j = i + 1; j < n; j++) {
+        if (a[i]![j] === 0) continue;
+        off = Math.max(off, Math.abs(a[i]![j]!) / Math.sqrt(Math.abs(a[i]![i]! * a[j]![j]!) || 1e-300));
+        const theta = (a[j]![j]! - a[i]![i]!) / (2 * a[i]![j]!);
+        const t = (theta < 0 ? -1 : 1) / (Math.abs(theta) + Math.sqrt(theta * theta + 1));
+        const c = 1 / Math.sqrt(t * t + 1);
+        const turn = (x: Float64Array, y: Float64Array) =>
+          x.forEach((_, k) => {
+            const [p, r] = [x[k]!, y[k]!];
+            x[k] = c * p - c * t * r;
+            y[k] = c * t * p + c * r;
+          });
+        turn(a[i]!, a[j]!);
+        for (const row of a) {
+          const [p, r] = [row[i]!, row[j]!];
+          row[i] = c * p - c * t * r;
+          row[j] = c * t * p + c * r;
+        }
+        turn(q[i]!, q[j]!);
+      }
+    }
+    if (off < 1e-15) break;
+  }
+  return a.map((row, i) => ({ value: row[i]!, vector: q[i]! })).sort((x, y) => y.value - x.value);
+}
+
+/** Singular values with their vectors, largest first, of a matrix given row after row; those of zero left out. */
+export function singular(tau: Float64Array, rows: number, cols: number) {
+  const isWide = cols > rows;
+  const row = (i: number) => tau.subarray(i * cols, (i + 1) * cols);
+  const lines = isWide
+    ? Array.from({ length: rows }, (_, i) => row(i).slice())
+    : Array.from({ length: cols }, (_, j) => Float64Array.from({ length: rows }, (_, i) => row(i)[j]!));
+  const found = eigen(lines.map((x) => Float64Array.from(lines, (y) => dot(x, y))));
+  return found.flatMap(({ value, vector }) => {
+    if (!(value > 1e-13 * found[0]!.value)) return [];
+    const s = Math.sqrt(value);
+    const other = lines[0]!.map((_, e) => lines.reduce((sum, x, i) => sum + (x[e]! * vector[i]!) / s, 0));
+    return [isWide ? { s, u: vector, v: other } : { s, u: other, v: vector }];
+  });
+}
+
+/** The nearest vectors that are orthonormal: X (XᵀX)^-½, for the columns of X; directions that are almost zero stay so. */
+export function polarFactor(columns: readonly Float64Array[]): Float64Array[] {
+  const found = eigen(columns.map((x) => Float64Array.from(columns, (y) => dot(x, y))));
+  return columns.map((_, i) =>
+    columns[0]!.map((_, e) =>
+      found.reduce((sum, { value, vector }) => {
+        if (!(value > 1e-12 * found[0]!.value)) return sum;
+        const along = columns.reduce((s, x, j) => s + x[e]! * vector[j]!, 0);
+        return sum + (along * vector[i]!) / Math.sqrt(value);
+      }, 0),
+    ),
+  );
+}
+
+/** Σ uᵢvᵢᵀ row after row. */
+export function times(u: readonly Float64Array[], v: readonly Float64Array[]): Float64Array {
+  const cols = v[0]!.length;
+  return Float64Array.from({ length: u[0]!.length * cols }, (_, e) =>
+    u.reduce((sum, x, i) => sum + x[Math.floor(e / cols)]! * v[i]![e % cols]!, 0),
+  );
+}
+
+export function mean(taus: readonly Float64Array[]): Float64Array {
+  return taus[0]!.map((_, e) => taus.reduce((sum, tau) => sum + tau[e]!, 0) / taus.length);
+}
+
+/** W₀ + λ · `matrix` of the changes for two dimensions, W₀ + λ · mean for others. */
+export function matrixOracle(
+  matrix: (
+    taus: readonly Float64Array[],
+    shape: { rows: number; cols: number },
+    parameters: ResolvedParameters,
+  ) => Float64Array,
+): Oracle {
+  return (tensor) => {
+    const taus = changes(tensor);
+    const [rows = 1, cols = 1] = tensor.shape;
+    const tau = tensor.shape.length === 2 ? matrix(taus, { rows, cols }, tensor.parameters) : mean(taus);
+    return tensor.base!.map((w, e) => w + Number(tensor.parameters.lambda) * tau[e]!);
+  };
+}
+
+/** With `space: knots` a matrix is merged by its coordinates along the left singular vectors of all its changes side by side. */
+export function inSpace(
+  tensor: OracleTensor,
+  all: readonly OracleTensor[],
+  merge: Oracle,
+): Float64Array | OracleResult {
+  const { shape, base, models, parameters } = tensor;
+  if (parameters.space !== 'knots' || shape.length !== 2) return merge(tensor, all);
+  const [rows, cols] = shape as [number, number];
+  const taus = changes(tensor);
+  const wide = new Float64Array(rows * cols * taus.length);
+  for (const [i, tau] of taus.entries())
+    for (let r = 0; r < rows; r++)
+      wide.set(tau.subarray(r * cols, (r + 1) * cols), (r * taus.length + i) * cols);
+  const directions = singular(wide, rows, cols * taus.length).map(({ u }) => u);
+  const along = (tau: Float64Array) =>
+    Float64Array.from({ length: directions.length * cols }, (_, e) => {
+      const u = directions[Math.floor(e / cols)]!;
+      return u.reduce((sum, x, r) => sum + x * tau[r * cols + (e % cols)]!, 0);
+    });
+  const coordinates = {
+    ...tensor,
+    shape: [directions.length, cols],
+    base: new Float64Array(directions.length * cols),
+    models: models.map((model, i) => ({ ...model, weights: along(taus[i]!) })),
+  };
+  const merged = merge(coordinates, all);
+  const { values, open } =
+    merged instanceof Float64Array ? { values: merged, open: new Set<number>() } : merged;
+  const rowsOf = directions.map((_, k) => values.subarray(k * cols, (k + 1) * cols));
+  const change = times(directions, rowsOf);
+  const columns = new Set([...open].map((e) => e % cols));
+  return {
+    values: base!.map((w, e) => w + change[e]!),
+    open: new Set([...base!.keys()].filter((e) => columns.has(e % cols))),
+  };
+}

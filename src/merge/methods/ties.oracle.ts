@@ -3,6 +3,7 @@ import {
   type Combination,
   changes,
   count,
+  inSpace,
   largest,
   type MethodContract,
   masked,
@@ -19,6 +20,10 @@ export const contract: MethodContract = {
   settings: [
     { models: [{ density: 0.4 }, { density: 0.25 }, { density: 0.7 }] },
     {
+      parameters: { space: 'knots', lambda: 0.8 },
+      models: [{ density: 0.4 }, { density: 0.25 }, { density: 0.7 }],
+    },
+    {
       models: [{ density: 0 }, { density: 0.5 }, { weight: -0.2, density: 0.5 }],
       parameters: { lambda: 0.9 },
     },
@@ -33,7 +38,9 @@ export const contract: MethodContract = {
   ],
 };
 
-export const oracle: Oracle = (tensor, all) => {
+export const oracle: Oracle = (tensor, all) => inSpace(tensor, all, inWeights);
+
+const inWeights: Oracle = (tensor, all) => {
   const { parameters } = tensor;
   const kept = trimmed(tensor, all);
   const weights = numbers(tensor.models, 'weight');

@@ -9,6 +9,7 @@ import {
 } from './importance-parameters';
 import {
   checkMajoritySign,
+  checkSpace,
   consensusOf,
   int8Mask,
   lambda,
@@ -17,6 +18,7 @@ import {
   rescaleByName,
   rescaleOf,
   semantics,
+  space,
   trimmingDensity,
   weight,
 } from './parameters';
@@ -43,10 +45,11 @@ export const ties = defineMethod({
     int8_mask: int8Mask,
     semantics,
     majority_sign_method: majoritySign,
+    space,
     ...importance,
   },
   modelParameters: { weight, density: trimmingDensity(0.2), calibration },
-  validate: (p) => checkMajoritySign(p) ?? checkPaper(p) ?? checkImportance(p, 'none'),
+  validate: (p) => checkMajoritySign(p) ?? checkSpace(p) ?? checkPaper(p) ?? checkImportance(p, 'none'),
   wholeModel: (p) => [...(p.semantics === 'paper' ? ['density'] : []), ...wholeCalibration(p)],
   compute: {
     kind: 'delta',
@@ -54,6 +57,7 @@ export const ties = defineMethod({
       ...byImportance(p, { select: 'top-k', rescale: rescaleOf(p) }),
       scope: p.semantics === 'paper' ? 'model' : 'tensor',
       ...consensusOf(p),
+      space: p.space,
       lambda: p.lambda,
     }),
   },

@@ -26,6 +26,7 @@ import { donorModels, modelOf, type OpenByPath, openRecipeModels, refsOf } from 
 import { recipeSlices, type SliceOutline } from './recipe-slices';
 import { recipeScopes, referenceOf } from './scopes';
 import { finishShards } from './shards';
+import { spectralBytes } from './spectral-cost';
 import { checkStack, stackedLayers } from './stacked-layers';
 import { checkPatterns, leftOut } from './tensor-choice';
 import { planScope } from './tensor-plans';
@@ -212,7 +213,9 @@ async function finishPlan(
     return { ...draft, problems: problems.list() };
   }
   const whole = { ...draft, extras, ...(places && { places }) };
-  return completePlan(whole, folders, output.rows, problems, cached);
+  const directionBytes = spectralBytes(method, tensors, problems);
+  const plan = await completePlan(whole, folders, output.rows, problems, cached);
+  return { ...plan, peakBytes: plan.peakBytes + directionBytes };
 }
 
 /**

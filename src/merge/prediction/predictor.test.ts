@@ -261,9 +261,13 @@ it('linear: the change of a weighted sum is exact', async () => {
   within(moved.outputChange, Math.sqrt(square / found.products[0]![0]!), 1e-9);
 });
 
-it('says of other methods only what their changes are', async () => {
-  const [said] = new Predictor().predictTensors(statistics, methodById.get('sce')!, () => ({
-    parameters: {},
+it.each([
+  ['sce', {}],
+  ['tsv_m', {}],
+  ['ties', { space: 'knots' }],
+])('says of other methods only what their changes are: %s', async (id, parameters) => {
+  const [said] = new Predictor().predictTensors(statistics, methodById.get(id)!, () => ({
+    parameters,
     models: CONTRIBUTORS.map(() => ({})),
   }));
   expect(said!.predicted).toBe('changes');

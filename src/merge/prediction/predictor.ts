@@ -20,6 +20,9 @@ import { mergeSample, type SampleMerge, sampleConflicts, sampleShared, staysAtBa
 /** Selectors that look at one contributor's magnitudes alone. */
 const PREDICTABLE: ReadonlySet<DeltaPreset['select']> = new Set(['all', 'top-k', 'random', 'rank', 'band']);
 
+/** Samples are of weights, not of coordinates in another space. */
+const isPredictable = ({ select, space }: DeltaPreset) => PREDICTABLE.has(select) && space !== 'knots';
+
 /** A plan's tensors, what was measured of them, and the recipe of whole models that is asked about. */
 interface PredictionRequest {
   measured: readonly DeltaStatistics[];
@@ -109,9 +112,7 @@ export class Predictor {
       : undefined;
     return tensors.map((tensor) => {
       const preset = presets.get(tensor.settings)!;
-      return PREDICTABLE.has(preset.select)
-        ? predictedDelta(tensor, preset, wholeModel)
-        : predictedChanges(tensor);
+      return isPredictable(preset) ? predictedDelta(tensor, preset, wholeModel) : predictedChanges(tensor);
     });
   }
 
@@ -127,7 +128,7 @@ export class Predictor {
   ): Uint8Array | undefined {
     if (method.compute.kind !== 'delta') return undefined;
     const preset = method.compute.preset(settings.parameters);
-    if (!PREDICTABLE.has(preset.select) || preset.scope === 'model') return undefined;
+    if (!isPredictable(preset) || preset.scope === 'model') return undefined;
     const selected = this.#prepare(statistics).selected(index, preset, settings.models[index]!, undefined);
     const { positive, negative } = selected.sample();
     const size = statistics.sample.base.length;

@@ -1,27 +1,35 @@
 /** From a tensor of the plan to the code that computes it, by the kind of its method. */
 import type { Backend, BackendBuffer } from '../../backend/backend';
 import { exactFloats } from '../../backend/exact';
+import { PANEL_CHUNK } from '../../backend/kernels/products';
 import type { ReadTensor } from '../../inputs/stored-tensor';
-import type { ElementwiseCompute, MergeMethod, SolvedCompute } from '../method';
+import type { ElementwiseCompute, MergeMethod } from '../method';
 import type { TensorPlan } from '../plan/plan';
 import { TileSums } from './delta-measure';
 import { mergeDelta, type WholeModel } from './delta-pipeline';
-import { type Prepared, type PreparedSolution, requirePrepared } from './prepared';
+import { type Prepared, requirePrepared } from './prepared';
 import {
   layOut,
   mergeByProducts,
   productsForm,
   productsGroups,
   runWeightedSum,
-  type WeightedSum,
   WHOLE,
 } from './products-merge';
+import {
+  isMatrix,
+  isShared,
+  mergeInSharedSpace,
+  mergeSolved,
+  mergeSpectral,
+  solvedPlan,
+} from './solved-merge';
 import { changesStored, mergesStored } from './stored-changes';
 import { StoredSums, sumsStored } from './stored-sums';
 import { type Emit, type TensorStatistics, vectorStatistics } from './tensor-outcome';
 import { doraUnit, openTask, type SlotForm, type TensorTask } from './tensor-task';
 import { runEncode } from './tile-encoding';
-import { cutTiles, groupElements, leastTile, rowLength, type Tile } from './tiles';
+import { cutTiles, groupElements, leastTile, rowLength } from './tiles';
 import { openWorkspace, tileElementsFor, type Workspace } from './workspace';
 
 export interface ComputeSettings {
@@ -97,14 +105,17 @@ export function openComputed(
 export function readsAgain(plan: TensorPlan, { compute }: MergeMethod): boolean {
   switch (compute.kind) {
     case 'delta': {
-      const { select, scope, rescale, weights } = compute.preset(plan.parameters);
+      const preset = compute.preset(plan.parameters);
+      const { select, scope, rescale, weights } = preset;
       const searches = select !== 'all' && select !== 'random' && select !== 'rank' && scope !== 'model';
-      return searches || rescale === 'l1' || weights === 'energy';
+      return searches || rescale === 'l1' || weights === 'energy' || isShared(plan, preset);
     }
     case 'products':
       return productsGroups(compute, plan) !== 'rows';
     case 'elementwise':
       return compute.recount !== undefined;
+    case 'spectral':
+      return true;
     case 'weights':
     case 'solved':
       return false;
@@ -115,8 +126,8 @@ export function readsAgain(plan: TensorPlan, { compute }: MergeMethod): boolean 
 function slotForm(plan: TensorPlan, method: MergeMethod, engine: Backend): SlotForm {
   const { compute } = method;
   if (compute.kind === 'weights' && sumsStored(plan)) return 'stored';
-  const isStored =
-    compute.kind === 'delta' && mergesStored(compute.preset(plan.parameters)) && changesStored(plan, engine);
+  const preset = compute.kind === 'delta' ? compute.preset(plan.parameters) : undefined;
+  const isStored = preset && mergesStored(preset) && !isShared(plan, preset) && changesStored(plan, engine);
   return isStored ? 'stored changes' : plainForm(plan, method);
 }
 
@@ -131,6 +142,7 @@ function plainForm(plan: TensorPlan, { compute }: MergeMethod): SlotForm {
     case 'elementwise':
       return compute.form;
     case 'solved':
+    case 'spectral':
       return 'delta';
   }
 }
@@ -140,8 +152,11 @@ function tileUnit(plan: Pick<TensorPlan, 'shape' | 'parameters' | 'role'>, { com
   // the rows of an embedding may have weights of their own
   if (compute.kind === 'solved' && plan.role.kind === 'embedding') return groupElements('rows', plan.shape);
   if (compute.kind === 'products') return groupElements(productsGroups(compute, plan), plan.shape);
+  if (compute.kind === 'spectral') return isMatrix(plan) ? PANEL_CHUNK * rowLength(plan.shape) : 1;
   if (compute.kind !== 'delta') return 1;
-  const { select } = compute.preset(plan.parameters);
+  const preset = compute.preset(plan.parameters);
+  if (isShared(plan, preset)) return PANEL_CHUNK * rowLength(plan.shape);
+  const { select } = preset;
   return select === 'rank' || select === 'fusion' ? groupElements('rows', plan.shape) : 1;
 }
 
@@ -157,8 +172,11 @@ export function computeTensor(
 ): Promise<TensorStatistics> {
   const { plan } = task;
   switch (compute.kind) {
-    case 'delta':
-      return mergeDelta(task, { ...settings, preset: compute.preset(plan.parameters) }, emit);
+    case 'delta': {
+      const preset = compute.preset(plan.parameters);
+      const merge = isShared(plan, preset) ? mergeInSharedSpace : mergeDelta;
+      return merge(task, { ...settings, preset }, emit);
+    }
     case 'weights': {
       const models = plan.models.map((m) => m.parameters);
       return mergeWeights(task, compute.coefficients(models, plan.parameters), settings.nonFinite, emit);
@@ -171,6 +189,8 @@ export function computeTensor(
       const prepared = requirePrepared(settings.prepared, plan.name);
       return mergeSolved(task, compute, { ...settings, prepared }, emit);
     }
+    case 'spectral':
+      return mergeSpectral(task, compute, settings, emit);
   }
 }
 
@@ -208,76 +228,6 @@ async function mergeWeights(
   });
 }
 
-// Methods of the form out = W₀ + λ·τ with a τ that was solved ahead of the run (merge/tensor/prepared.ts), or, for tensors
-// where nothing was solved, with τ = Σ cᵢτᵢ: rows weighted as prepared, else the mean.
-
-/** The plan of a solved tensor: nothing is read but the base, and slot 1 takes the solution. */
-function solvedPlan(plan: TensorPlan): TensorPlan {
-  const { base } = plan;
-  if (!base) throw new Error(`${plan.name} was solved without a base`);
-  const view = { origin: base.origin, onBase: true };
-  return { ...plan, models: [{ id: 'merged', view, parameters: {} }] };
-}
-
-/** Merges one tensor. @throws AmalgamError `NonFinite` */
-async function mergeSolved(
-  task: TensorTask,
-  compute: SolvedCompute,
-  settings: { nonFinite: 'stop' | 'carry'; prepared: Prepared },
-  emit: Emit,
-): Promise<TensorStatistics> {
-  const { plan, work } = task;
-  const { engine, stride } = work;
-  const lambda = compute.lambda(plan.parameters);
-  const solution = settings.prepared.solution(plan.name);
-  const sums = new TileSums(task, settings.nonFinite);
-  const weights = solution ? undefined : settings.prepared.rowWeights(plan.name);
-  await task.pass(async (tile, elements) => {
-    if (solution) {
-      const values = await solution.values(tile.begin, tile.end);
-      engine.write(work.values, stride * 4, new Uint8Array(values.buffer, values.byteOffset, elements * 4));
-    }
-    runSum(task, weights ? rowSum(plan, weights, lambda, tile) : meanSum(plan, lambda), elements);
-    await sums.finish(elements, false, emit);
-  });
-  const statistics = vectorStatistics(task, sums, {
-    change: sums.change,
-  });
-  return solution ? { ...statistics, ...reported(solution) } : statistics;
-}
-
-function reported({ contributors, cosine }: PreparedSolution) {
-  return { contributors, cosine };
-}
-
-/** W₀ + λ·mean(τᵢ); of the one solved τ itself. */
-function meanSum({ models }: TensorPlan, lambda: number): WeightedSum {
-  return layOut([[1, ...models.map(() => lambda / models.length)]], 'changes', { slot: 0, per: WHOLE });
-}
-
-/** W₀ + λ·Σ cᵢ(row)·τᵢ for the rows of a tile. */
-function rowSum(
-  { shape, models }: TensorPlan,
-  weights: readonly Float64Array[],
-  lambda: number,
-  { begin, end }: Tile,
-): WeightedSum {
-  const cols = rowLength(shape);
-  const lists = Array.from({ length: (end - begin) / cols }, (_, r) => [
-    1,
-    ...models.map((_, i) => lambda * weights[i]![begin / cols + r]!),
-  ]);
-  return layOut(lists, 'changes', { slot: 0, per: cols });
-}
-
-function runSum(task: TensorTask, sum: WeightedSum, elements: number): void {
-  const { engine } = task.work;
-  const table = engine.allocate(sum.table.byteLength, 'coefficients');
-  engine.write(table, 0, new Uint8Array(sum.table.buffer));
-  runWeightedSum(task, sum, table, elements);
-  engine.free(table);
-}
-
 // Methods with a kernel of their own that looks at one element of every vector at a time.
 
 /**
@@ -299,8 +249,9 @@ async function mergeElementwise(
   const first = method.coefficients(plan.parameters, settings);
   const coefficients = engine.allocate(first.length * 4, 'coefficients');
   const sums = new TileSums(task, nonFinite);
+  const kernel = await method.kernel();
   const run = (elements: number) =>
-    engine.run<'elements' | 'stride' | 'models', string>(method.kernel, {
+    engine.run<'elements' | 'stride' | 'models', string>(kernel, {
       params: { elements, stride: work.stride, models },
       buffers: {
         values: work.values,

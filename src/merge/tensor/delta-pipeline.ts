@@ -29,7 +29,7 @@ import { packing, readTile, requireFinite } from './tile-encoding';
 import type { Tile } from './tiles';
 import { openWindows } from './window-search';
 
-interface DeltaSettings {
+export interface DeltaSettings {
   preset: DeltaPreset;
   seed: number;
   nonFinite: 'stop' | 'carry';

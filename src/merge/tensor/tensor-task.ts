@@ -26,6 +26,7 @@ export type SlotForm = 'delta' | 'weights' | 'stored' | 'stored changes';
 
 export interface TensorTask {
   readonly plan: TensorPlan;
+  readonly read: ReadTensor;
   readonly form: SlotForm;
   readonly work: Workspace;
   readonly tiles: readonly Tile[];
@@ -105,6 +106,7 @@ export function openTask(
 
   return {
     plan,
+    read,
     form,
     work,
     tiles,
@@ -227,7 +229,7 @@ async function stage(
 }
 
 /** Enqueues slot += scale · left · right, or = where nothing is to be added to, in parts that keep a dispatch short. */
-function runLowRank(work: Workspace, tile: Tile, slot: number, update: Factors, add: 0 | 1): void {
+export function runLowRank(work: Workspace, tile: Tile, slot: number, update: Factors, add: 0 | 1): void {
   const { engine, values, stride } = work;
   const { cols, rank, scale, left, right } = update;
   const most = Math.max(1, Math.floor(dispatchWork(engine) / rank / BLOCK)) * BLOCK;
@@ -304,7 +306,7 @@ function padToWord(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
 
 // The small factors of a contributor's update, on the device: L [rows, rank] and R [rank, cols] in f32.
 
-interface Factors {
+export interface Factors {
   left: BackendBuffer;
   right: BackendBuffer;
   rank: number;
@@ -339,7 +341,7 @@ async function loadFactors(
   return m ? { ...factors, magnitude: m } : factors;
 }
 
-function uploadFactors(
+export function uploadFactors(
   engine: Backend,
   left: Float32Array<ArrayBuffer>,
   right: Float32Array<ArrayBuffer>,

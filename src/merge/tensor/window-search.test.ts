@@ -25,6 +25,7 @@ async function search(values: Float32Array<ArrayBuffer>, ranks: readonly number[
     plan: { name: 'w', elements: n } as TensorPlan,
     form: 'delta',
     work,
+    read: async () => new Uint8Array(0),
     raw: work.raw,
     tiles: cutTiles(n, work.stride),
     spareBytes: 0,

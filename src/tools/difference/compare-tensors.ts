@@ -5,19 +5,12 @@ import { AmalgamError, type ErrorCode, errorReport } from '../../errors';
 import { type OpenMember, openPass } from '../../host/threads';
 import type { Inputs } from '../../host/weight-inputs';
 import type { Model } from '../../inputs/model';
+import { decomposesExactly, spectrumOf } from '../../merge/tensor/decomposition';
+import { matrixOf } from '../../merge/tensor/panel-products';
 import type { Tile } from '../../merge/tensor/tiles';
 import type { WorkSeconds } from '../../reports/job';
 import { throwIfCanceled } from '../../sources/cancellation';
-import {
-  canBeFar,
-  decomposesExactly,
-  farFromLora,
-  likenessOf,
-  lookOutside,
-  type Outside,
-  SPECTRUM_VALUES,
-  spectrumOf,
-} from './decomposition';
+import { canBeFar, farFromLora, likenessOf, lookOutside, type Outside, SPECTRUM_VALUES } from './likeness';
 import { deltaMatrix, measurePieces, type OpenTensorPair, openPair, openPairWorkspace } from './pair-task';
 import type { CompareReport, LoraLikeness, TensorDifference } from './report';
 import {
@@ -316,7 +309,7 @@ async function analyze(open: OpenTensorPair, sums: PairSums, { seed }: CompareWo
   const smaller = Math.min(rows, cols);
   const { modified } = describeDifference(pair, sums);
   try {
-    const delta = deltaMatrix(open);
+    const delta = matrixOf(deltaMatrix(open));
     const count = Math.min(SPECTRUM_VALUES, smaller);
     const spectrum = await spectrumOf(delta, { count, seed, name: pair.name });
     const top = spectrum.values[0] ?? 0;

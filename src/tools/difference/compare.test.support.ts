@@ -8,10 +8,10 @@ import type { Inputs } from '../../host/weight-inputs';
 import { memoryFolder } from '../../inputs/memory-models.test.support';
 import { openModel } from '../../inputs/opened-model';
 import type { ReadTensor } from '../../inputs/stored-tensor';
+import { gaussian } from '../../merge/tensor/decomposition';
 import type { ModelFolder } from '../../sources/model-folder';
 import { openSides, type Sides } from './compare-models';
 import type { CompareOptions } from './compare-tensors';
-import { gaussian } from './decomposition';
 
 export interface Weights {
   shape: number[];

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { energy, likenessOf } from './decomposition';
+import { energy, likenessOf } from './likeness';
 import { floorF32 } from './tensor-difference';
 import { cutRows, matrixShape } from './tensor-pairs';
 

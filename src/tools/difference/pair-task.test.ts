@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import type { Backend } from '../../backend/backend';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
+import { decompose } from '../../merge/tensor/decomposition';
+import { matrixOf, readDelta } from '../../merge/tensor/panel-products';
 import { lowRankDelta, modelFolder, plus, random, sidesOf, type Weights } from './compare.test.support';
-import { decompose } from './decomposition';
 import { deltaMatrix, measurePair, openPair, openPairWorkspace } from './pair-task';
-import { readDelta } from './panel-products';
 import { pairTensors } from './tensor-pairs';
 
 const SHAPE: [number, number] = [1000, 100];
@@ -54,7 +54,7 @@ async function study(engine: Backend, tileElements?: number) {
   const sums = await measurePair(open, 0);
   const delta = deltaMatrix(open);
   const options = { count: 6, seed: 1, name: 'w' };
-  const svd = await decompose(delta, { ...options, way: 'randomized' });
+  const svd = await decompose(matrixOf(delta), { ...options, way: 'randomized' });
   const values = await readDelta(delta);
   open.close();
   work.close();

@@ -14,21 +14,14 @@ import { counted } from '../../formats/quantity';
 import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { TensorPlan } from '../../merge/plan/plan';
 import { bytesPerElement, DEFAULT_DEVICE_BYTES } from '../../merge/tensor/device-budget';
+import type { DeltaMatrix, MatrixShape } from '../../merge/tensor/panel-products';
 import { openTask, type TensorTask } from '../../merge/tensor/tensor-task';
 import type { Tile } from '../../merge/tensor/tiles';
 import { openWorkspace, tileElementsFor, type Workspace, wholeArrays } from '../../merge/tensor/workspace';
 import { tensorRole } from '../../models/tensor-role';
 import { throwIfCanceled } from '../../sources/cancellation';
 import { joinSums, noSums, type PairSums } from './tensor-difference';
-import {
-  cutRows,
-  type MatrixShape,
-  matrixShape,
-  pairBytes,
-  pairElements,
-  piecesOf,
-  type TensorPair,
-} from './tensor-pairs';
+import { cutRows, matrixShape, pairBytes, pairElements, piecesOf, type TensorPair } from './tensor-pairs';
 
 /** So much of a Δ stays on the device, so that a decomposition need not make it again; threads share it. */
 const RESIDENT_BYTES = 128 * 2 ** 20;
@@ -326,20 +319,6 @@ function requireFinite(pair: TensorPair, status: Uint32Array): void {
 
 function notFinite({ name }: TensorPair, why: string): AmalgamError {
   return new AmalgamError('NonFinite', `${name}: ${why}`, 'Check the files of that model.');
-}
-
-/** Rows of Δ on the device: row-major f32 from word `first` on. */
-export interface DeltaPanel {
-  buffer: BackendBuffer;
-  first: number;
-  row: number;
-  rows: number;
-}
-
-/** Δ as a matrix that is visited panel by panel from the top. */
-export interface DeltaMatrix extends MatrixShape {
-  engine: Workspace['engine'];
-  pass(visit: (panel: DeltaPanel) => Promise<void>): Promise<void>;
 }
 
 /**

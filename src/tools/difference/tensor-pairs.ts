@@ -6,6 +6,7 @@ import type { Model, ModelTensor } from '../../inputs/model';
 import { elementCount } from '../../inputs/opened-model';
 import { sameTensor } from '../../inputs/row-map';
 import { isPlain } from '../../merge/plan/untouched-tensors';
+import type { MatrixShape } from '../../merge/tensor/panel-products';
 import type { Tile } from '../../merge/tensor/tiles';
 import { inTensorOrder } from '../../models/tensor-role';
 
@@ -90,11 +91,6 @@ export function piecesOf(pair: TensorPair): Tile[] {
 }
 
 /** A tensor seen as a matrix: its last dimension are the columns; a vector is one row. */
-export interface MatrixShape {
-  rows: number;
-  cols: number;
-}
-
 export function matrixShape(shape: readonly number[]): MatrixShape {
   const cols = shape.at(-1) ?? 1;
   return { rows: shape.slice(0, -1).reduce((n, extent) => n * extent, 1), cols };

@@ -11,8 +11,8 @@ import { AMALGAM_VERSION } from '../../merge/version';
 import type { RankChoice } from '../../reports/lora';
 import { hubCommit } from '../../sources/model-folder';
 import { bytesToCompare } from '../difference/compare-tensors';
-import { SPECTRUM_VALUES } from '../difference/decomposition';
 import { count, percent, real } from '../difference/findings';
+import { SPECTRUM_VALUES } from '../difference/likeness';
 import { visitPairs } from '../difference/pair-task';
 import { mayDiffer, pairElements, type TensorPair, type TensorPairs } from '../difference/tensor-pairs';
 import {

@@ -9,13 +9,14 @@ import type { Model } from '../../inputs/model';
 import type { ReadTensor } from '../../inputs/stored-tensor';
 import { column } from '../../linalg/columns';
 import type { Svd } from '../../linalg/small-svd';
+import { decompose, decomposesExactly } from '../../merge/tensor/decomposition';
+import { matrixOf, readDelta } from '../../merge/tensor/panel-products';
 import { memoryName } from '../../models/aliases';
 import { tensorKey } from '../../models/families';
 import { isBuffer, splitLayer, tensorRole } from '../../models/tensor-role';
 import type { RankChoice } from '../../reports/lora';
-import { decompose, decomposesExactly, SPECTRUM_VALUES } from '../difference/decomposition';
+import { SPECTRUM_VALUES } from '../difference/likeness';
 import { deltaMatrix, measurePair, type OpenTensorPair, visitPairs } from '../difference/pair-task';
-import { readDelta } from '../difference/panel-products';
 import type { PairSums } from '../difference/tensor-difference';
 import { pairElements, type TensorPair } from '../difference/tensor-pairs';
 import { rankOf, wantedValues } from './rank-choice';
@@ -131,7 +132,7 @@ async function factorise(
   { rank: choice, maxRank, seed, growing }: ExtractOptions,
 ): Promise<FactorModule> {
   const { pair } = open;
-  const delta = deltaMatrix(open);
+  const delta = matrixOf(deltaMatrix(open));
   const count = wantedValues(choice, Math.min(delta.rows, delta.cols), maxRank);
   const few = growing && choice.kind === 'energy' && !decomposesExactly(delta) ? [Math.min(FEW, count)] : [];
   let svd: Svd | undefined;

@@ -1,7 +1,7 @@
 /** Rank of each module of an adapter: the number of its singular values. */
 
 import type { RankChoice } from '../../reports/lora';
-import { smallestRank } from '../difference/decomposition';
+import { smallestRank } from '../difference/likeness';
 
 /** Singular values to look for in a matrix with this smaller side. */
 export function wantedValues(choice: RankChoice, smallerSide: number, maxRank: number): number {

@@ -1,4 +1,4 @@
-/** Products of Δ with narrow matrices, on the engine. Operands are rounded to f32, results come back in f64. */
+/** Products of Δ with narrow matrices, on the engine. */
 import type { Backend, BackendBuffer } from '../../backend/backend';
 import { exact } from '../../backend/exact';
 import {
@@ -9,7 +9,46 @@ import {
   panelProductTransposed,
 } from '../../backend/kernels/products';
 import { type Columns, zeroColumns } from '../../linalg/columns';
-import type { DeltaMatrix, DeltaPanel } from './pair-task';
+
+export interface MatrixShape {
+  rows: number;
+  cols: number;
+}
+
+/** Rows of Δ on the device: row-major f32 from word `first` on. */
+export interface DeltaPanel {
+  buffer: BackendBuffer;
+  first: number;
+  row: number;
+  rows: number;
+}
+
+/** Δ as a matrix that is visited panel by panel from the top. */
+export interface DeltaMatrix extends MatrixShape {
+  engine: Backend;
+  pass(visit: (panel: DeltaPanel) => Promise<void>): Promise<void>;
+}
+
+/** A matrix that is multiplied by narrow ones: their operands are rounded to f32, results come back in f64. */
+export interface Matrix extends MatrixShape {
+  /** M·X for X [cols, k]: [rows, k]. @throws what the engine and reading throw */
+  times(x: Columns): Promise<Columns>;
+  /** Mᵀ·Y for Y [rows, k]: [cols, k]. @throws what the engine and reading throw */
+  transposedTimes(y: Columns): Promise<Columns>;
+  /** The matrix itself. */
+  values(): Promise<Columns>;
+}
+
+export function matrixOf(delta: DeltaMatrix): Matrix {
+  const { rows, cols } = delta;
+  return {
+    rows,
+    cols,
+    times: (x) => times(delta, x),
+    transposedTimes: (y) => transposedTimes(delta, y),
+    values: () => readDelta(delta),
+  };
+}
 
 /** Multiply-adds of one dispatch: well below a second, since drivers give up on a device that is silent for long. */
 const WORK_AT_ONCE = { software: 3e8, gpu: 4e9 };

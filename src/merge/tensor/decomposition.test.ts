@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { transposed } from '../../linalg/columns';
 import { decompose, spectrumOf } from './decomposition';
-import { matrixOf, norm, onEngine, residual } from './delta.test.support';
+import { matrixOf, norm, onEngine, residual } from './matrix.test.support';
 
 const engine = createCpuBackend();
 const name = 'model.layers.0.mlp.up_proj.weight';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { sharedGpu } from '../../backend/kernels/kernels.test.support';
 import { decompose } from './decomposition';
-import { matrixOf, onEngine } from './delta.test.support';
+import { matrixOf, onEngine } from './matrix.test.support';
 
 const gpu = await sharedGpu();
 

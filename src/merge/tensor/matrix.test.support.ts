@@ -3,7 +3,7 @@ import type { Backend } from '../../backend/backend';
 import { type Columns, column, product, transposed, zeroColumns } from '../../linalg/columns';
 import { thinQr } from '../../linalg/householder';
 import { gaussian } from './decomposition';
-import type { DeltaMatrix } from './pair-task';
+import { type Matrix, matrixOf as onPanels } from './panel-products';
 
 /** Σ sᵢ·uᵢ·vᵢᵀ with random orthonormal vectors, rounded to f32. */
 export function matrixOf(rows: number, cols: number, s: readonly number[], seed = 1): Columns {
@@ -16,12 +16,12 @@ export function matrixOf(rows: number, cols: number, s: readonly number[], seed 
 }
 
 /** The matrix on the engine, visited in panels of `panelRows` (a multiple of 64). */
-export function onEngine(engine: Backend, { rows, cols, data }: Columns, panelRows = rows): DeltaMatrix {
+export function onEngine(engine: Backend, { rows, cols, data }: Columns, panelRows = rows): Matrix {
   const values = new Float32Array(rows * cols);
   for (let j = 0; j < cols; j++) for (let i = 0; i < rows; i++) values[i * cols + j] = data[j * rows + i]!;
   const buffer = engine.allocate(values.byteLength, 'test matrix');
   engine.write(buffer, 0, new Uint8Array(values.buffer));
-  return {
+  return onPanels({
     engine,
     rows,
     cols,
@@ -30,7 +30,7 @@ export function onEngine(engine: Backend, { rows, cols, data }: Columns, panelRo
         await visit({ buffer, first: row * cols, row, rows: Math.min(panelRows, rows - row) });
       }
     },
-  };
+  });
 }
 
 /** ‖a − U·S·Vᵀ‖ for the first `rank` terms. */
