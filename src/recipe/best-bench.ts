@@ -236,7 +236,7 @@ async function openBench(
     workOf(grams) {
       const read = contributors.length * windows * length;
       // writing what they read included; as measured on the sample
-      const passes = [1, ...grams.map(({ parameters }) => (parameters.match === 'outputs' ? 1.6 : 0.6))];
+      const passes = [1, ...grams.map(({ parameters }) => (parameters.match === undefined ? 0.6 : 1.6))];
       const measured = first.choosing
         .flat()
         .reduce((sum, of) => sum + ('ids' in of ? of.ids.length : of.text.length / 4), 0);
