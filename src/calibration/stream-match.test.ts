@@ -34,12 +34,15 @@ describe('a Gram merge that matches outputs and the stream, against the forward 
   const list = names.map((name) => `  - {model: ${name}, parameters: {calibration: ${name}}}\n`).join('');
   const size = `calibration_windows: ${WINDOWS}, calibration_window: ${LENGTH}`;
 
-  beforeAll(async () => {
-    vi.stubGlobal('navigator', fakeStorage().navigator);
-    merged = await calibrateInNode(
-      `merge_method: gram\nbase_model: base\nmodels:\n${list}parameters: {match: stream, lambda: 1, ${size}}\nout_dtype: float32\n`,
+  const matched = (parameters: string) =>
+    calibrateInNode(
+      `merge_method: gram\nbase_model: base\nmodels:\n${list}parameters: {match: stream, lambda: 1, ${size}${parameters}}\nout_dtype: float32\n`,
       models,
     );
+
+  beforeAll(async () => {
+    vi.stubGlobal('navigator', fakeStorage().navigator);
+    merged = await matched('');
     own = await Promise.all(
       names.map((name) =>
         calibrateInNode(
@@ -100,6 +103,20 @@ describe('a Gram merge that matches outputs and the stream, against the forward 
     const change = (of: Float64Array) => of.map((v, e) => v - start[e]!);
     expect(farthest(change(ours.get(name)!), change(wanted))).toBeLessThan(1e-4);
   });
+
+  test.each(['self_attn.o_proj', 'mlp.down_proj', 'input_layernorm'])(
+    '%s with a share of the sum of the changes on top',
+    async (layer) => {
+      const name = `model.layers.1.${layer}.weight`;
+      const start = await baseOf(name);
+      const alone = await merged.tensor(name);
+      const all = await Promise.all(own.map((model) => model.tensor(name)));
+      const wanted = alone.map((v, e) => v + all.reduce((sum, of) => sum + 0.2 * (of[e]! - start[e]!), 0));
+      const more = await matched(', sum: 0.2');
+      expect(more.report.importance).toMatchObject({ computed: 0 });
+      expect(farthest(await more.tensor(name), wanted)).toBeLessThan(1e-6);
+    },
+  );
 
   /** The tensor of the base. */
   async function baseOf(name: string) {

@@ -195,7 +195,7 @@ async function openBench(
     context.close();
   }
 
-  /** Merges that something was solved for, by their recipe with λ = 1. */
+  /** Merges that something was solved for, by their recipe with λ = 1 and nothing of the sum. */
   const solved = new Map<string, Promise<Ready>>();
   const prepare = async (recipe: Recipe, options: CalibrationOptions): Promise<Ready> => {
     const made = await host.plan({ recipe });
@@ -204,10 +204,12 @@ async function openBench(
   };
   const ready = async (target: RunTarget, options = optionsOf(() => undefined)): Promise<Ready> => {
     if ('model' in target) return host.plan(target);
-    const { lambda } = target.recipe.parameters;
+    const { sum, ...parameters } = target.recipe.parameters;
+    const { lambda } = parameters;
     if (typeof lambda !== 'number') return prepare(target.recipe, options);
-    const key = formatRecipe(withLambda(target.recipe, 1));
-    const known = solved.get(key) ?? prepare(withLambda(target.recipe, 1), options);
+    const alone = withLambda({ ...target.recipe, parameters }, 1);
+    const key = formatRecipe(alone);
+    const known = solved.get(key) ?? prepare(alone, options);
     solved.set(key, known);
     const forget = () => solved.delete(key);
     const { plan, ...rest } = await known.catch((thrown: unknown) => {
@@ -216,7 +218,10 @@ async function openBench(
     });
     // what is quickly made again is not kept
     if (!rest.prepared) forget();
-    return { ...rest, plan: planWithLambda(plan, lambda) };
+    return {
+      ...rest,
+      plan: sum === undefined ? planWithLambda(plan, lambda) : (await host.plan(target)).plan,
+    };
   };
 
   const scored = new Map<string, Outcome>();

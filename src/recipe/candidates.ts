@@ -65,7 +65,7 @@ function by(recipe: Recipe, method: MergeMethod, parameters: RecipeParameters = 
 const FIRST = ['linear', 'task_arithmetic', 'ram', 'multislerp', 'karcher', 'breadcrumbs'];
 const GRAM = [
   { id: 'gram', label: 'Gram merge', parameters: {} },
-  { id: 'gram outputs', label: 'Gram merge, outputs matched', parameters: { match: 'outputs' } },
+  { id: 'gram stream', label: 'Gram merge, stream matched', parameters: { match: 'stream' } },
 ];
 const CHANGES = { id: 'gram changes', label: 'Gram merge of the changes', parameters: { match: 'changes' } };
 

@@ -22,12 +22,15 @@ interface SearchSpace {
 
 const DENSITY = 'density';
 const LAMBDA = 'lambda';
+const SUM = 'sum';
+/** On the sets of docs/importance.md the best was from 0 to 0.2, and λ is tuned already. */
+const SUM_STEP = 0.1;
 /** Significant digits of a setting: more would only be noise in the recipe. */
 const round = (value: number) => Number(value.toPrecision(5));
 
 /**
- * Weights of the models where the method has them, λ where it has no weights or divides by them, and one density for
- * all where some of the changes are trimmed; undefined for a recipe without such settings.
+ * Weights of the models where the method has them, λ where it has no weights or divides by them, the share of the sum that a Gram merge
+ * adds, and one density for all where some of the changes are trimmed; undefined for a recipe without such settings.
  */
 export function searchSpace(recipe: Recipe, method: MergeMethod): SearchSpace | undefined {
   const models = (recipe.models ?? []).filter(({ model }) => model !== recipe.baseModel);
@@ -40,9 +43,12 @@ export function searchSpace(recipe: Recipe, method: MergeMethod): SearchSpace | 
         linear(`weight ${i + 1}`, startOf(parameters.weight ?? recipe.parameters.weight)),
       )
     : [];
+  const sums = method.parameters[SUM] !== undefined;
   if (method.parameters[LAMBDA] && (!weighted || normalized)) {
-    variables.push(logarithmic(LAMBDA, startOf(recipe.parameters[LAMBDA])));
+    variables.push(logarithmic(LAMBDA, startOf(recipe.parameters[LAMBDA]), sums ? SUM_STEP : undefined));
   }
+  const sum = recipe.parameters[SUM] ?? 0;
+  if (sums && typeof sum === 'number') variables.push(linear(SUM, sum, SUM_STEP));
   const standing = models.map(({ parameters }) => parameters[DENSITY] ?? recipe.parameters[DENSITY]);
   const densities = standing.map(startOf);
   const isShaped = standing.some((setting) => Array.isArray(setting));
@@ -64,6 +70,7 @@ export function searchSpace(recipe: Recipe, method: MergeMethod): SearchSpace | 
         // weights set the distance: λ beside them is not searched for again in every candidate
         ...(recipe.parameters[LAMBDA] === 'auto' && { [LAMBDA]: 1 }),
         ...(values[LAMBDA] !== undefined && { [LAMBDA]: scaled(recipe.parameters[LAMBDA], values[LAMBDA]) }),
+        ...(values[SUM] !== undefined && { [SUM]: values[SUM] }),
       },
       models: (recipe.models ?? []).map((entry) => {
         const i = models.indexOf(entry);
@@ -113,18 +120,18 @@ function scaled(
   }) as ParameterSetting;
 }
 
-const linear = (name: string, start: number): Variable => ({
+const linear = (name: string, start: number, step = 0.3): Variable => ({
   name,
   start,
-  step: 0.3,
+  step,
   value: (x) => x,
   place: (v) => v,
 });
 
-const logarithmic = (name: string, start: number): Variable => ({
+const logarithmic = (name: string, start: number, step = 0.3): Variable => ({
   name,
   start: Math.max(start, 1e-3),
-  step: 0.3,
+  step,
   value: Math.exp,
   place: Math.log,
 });

@@ -41,7 +41,7 @@ export function openWorkspaceFor(
 ): Workspace {
   const most = (of: (tensor: TensorPlan) => number) =>
     tensors.reduce((peak, tensor) => Math.max(peak, of(tensor)), 1);
-  const models = most((t) => t.models.length);
+  const models = most((t) => t.models.length + Number(sumOf(t, methods.get(t.method)!) !== 0));
   const largest = most((t) => t.elements);
   const least = most((t) => leastTile(t.elements, tileUnit(t, methods.get(t.method)!), doraUnit(t)));
   return openWorkspace(engine, models, tileElementsFor(engine, models, largest, wanted, least));
@@ -83,7 +83,7 @@ export function openComputed(
   part?: TensorPart,
 ): TensorTask {
   if (method.compute.kind === 'solved' && prepared?.solution(plan.name)) {
-    return openTask(solvedPlan(plan), 'delta', work, read);
+    return openTask(solvedPlan(plan, sumOf(plan, method) !== 0), 'delta', work, read);
   }
   const unit = tileUnit(plan, method);
   const form = inSlots ? plainForm(plan, method) : slotForm(plan, method, work.engine);
@@ -208,15 +208,21 @@ async function mergeWeights(
   });
 }
 
-// Methods of the form out = W₀ + λ·τ with a τ that was solved ahead of the run (merge/tensor/prepared.ts), or, for tensors
+// Methods of the form out = W₀ + λ·τ + s·Σ τᵢ with a τ that was solved ahead of the run (merge/tensor/prepared.ts), or, for tensors
 // where nothing was solved, with τ = Σ cᵢτᵢ: rows weighted as prepared, else the mean.
 
-/** The plan of a solved tensor: nothing is read but the base, and slot 1 takes the solution. */
-function solvedPlan(plan: TensorPlan): TensorPlan {
+/** s; 0 of other methods. */
+function sumOf({ parameters }: TensorPlan, { compute }: MergeMethod): number {
+  return compute.kind === 'solved' ? compute.sum(parameters) : 0;
+}
+
+/** The plan of a solved tensor: slot 1 takes the solution, and but for a sum nothing is read besides the base. */
+function solvedPlan(plan: TensorPlan, sums: boolean): TensorPlan {
   const { base } = plan;
   if (!base) throw new Error(`${plan.name} was solved without a base`);
   const view = { origin: base.origin, onBase: true };
-  return { ...plan, models: [{ id: 'merged', view, parameters: {} }] };
+  const merged = { id: 'merged', view, parameters: {} };
+  return { ...plan, models: [merged, ...(sums ? plan.models : [])] };
 }
 
 /** Merges one tensor. @throws AmalgamError `NonFinite` */
@@ -228,7 +234,7 @@ async function mergeSolved(
 ): Promise<TensorStatistics> {
   const { plan, work } = task;
   const { engine, stride } = work;
-  const lambda = compute.lambda(plan.parameters);
+  const scales = { lambda: compute.lambda(plan.parameters), sum: compute.sum(plan.parameters) };
   const solution = settings.prepared.solution(plan.name);
   const sums = new TileSums(task, settings.nonFinite);
   const weights = solution ? undefined : settings.prepared.rowWeights(plan.name);
@@ -237,7 +243,10 @@ async function mergeSolved(
       const values = await solution.values(tile.begin, tile.end);
       engine.write(work.values, stride * 4, new Uint8Array(values.buffer, values.byteOffset, elements * 4));
     }
-    runSum(task, weights ? rowSum(plan, weights, lambda, tile) : meanSum(plan, lambda), elements);
+    const sum = weights
+      ? rowSum(plan, weights, scales, tile)
+      : wholeSum(plan, scales, solution !== undefined);
+    runSum(task, sum, elements);
     await sums.finish(elements, false, emit);
   });
   const statistics = vectorStatistics(task, sums, {
@@ -250,22 +259,28 @@ function reported({ contributors, cosine }: PreparedSolution) {
   return { contributors, cosine };
 }
 
-/** W₀ + λ·mean(τᵢ); of the one solved τ itself. */
-function meanSum({ models }: TensorPlan, lambda: number): WeightedSum {
-  return layOut([[1, ...models.map(() => lambda / models.length)]], 'changes', { slot: 0, per: WHOLE });
+interface Scales {
+  lambda: number;
+  sum: number;
 }
 
-/** W₀ + λ·Σ cᵢ(row)·τᵢ for the rows of a tile. */
+/** W₀ + λ·mean(τᵢ) + s·Σ τᵢ, or λ·τ of the solved τ ahead of them. */
+function wholeSum({ models }: TensorPlan, { lambda, sum }: Scales, isSolved: boolean): WeightedSum {
+  const factors = models.map((_, i) => (isSolved ? (i === 0 ? lambda : sum) : lambda / models.length + sum));
+  return layOut([[1, ...factors]], 'changes', { slot: 0, per: WHOLE });
+}
+
+/** W₀ + Σ (λ·cᵢ(row) + s)·τᵢ for the rows of a tile. */
 function rowSum(
   { shape, models }: TensorPlan,
   weights: readonly Float64Array[],
-  lambda: number,
+  { lambda, sum }: Scales,
   { begin, end }: Tile,
 ): WeightedSum {
   const cols = rowLength(shape);
   const lists = Array.from({ length: (end - begin) / cols }, (_, r) => [
     1,
-    ...models.map((_, i) => lambda * weights[i]![begin / cols + r]!),
+    ...models.map((_, i) => lambda * weights[i]![begin / cols + r]! + sum),
   ]);
   return layOut(lists, 'changes', { slot: 0, per: cols });
 }
