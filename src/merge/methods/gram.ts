@@ -48,7 +48,7 @@ export const gram = defineMethod({
     sum: {
       kind: 'number',
       label: 'sum',
-      help: 'Share of all models’ changes, added up as in task arithmetic, on top. Helps where the models learned some of the same; the search for the best merge tunes it.',
+      help: 'Share of all models’ changes, added up as in task arithmetic, on top. Helps where the models learned some of the same. Find the best searches for it.',
       default: 0,
       extension: true,
       min: -100,
