@@ -8,6 +8,8 @@ import { calibrationChoice } from '../src/calibration/plan-problems';
 import { DEFAULT_PROTOCOL, type EvaluateProtocol, evaluate } from '../src/evaluate/perplexity';
 import { openPlannedWeights } from '../src/evaluate/planned-weights';
 import { createTokenizer } from '../src/foreign/tokenizer';
+import { DTYPE_BITS } from '../src/formats/dtype';
+import { decodeToF32 } from '../src/formats/half';
 import { parseModelConfig } from '../src/formats/model-config';
 import { copyOf, type Recipe } from '../src/formats/recipe';
 import { parseRecipe } from '../src/formats/recipe-yaml';
@@ -166,10 +168,12 @@ export async function calibrateInNode(recipeText: string, models: NodeModels): P
       (await evaluationOf(withLambda(final, value), ids, protocol)).perplexity,
     async tensor(name) {
       const weights = await openPlannedWeights(final, [engine], read, true, importance?.prepared);
-      const elements = weights.tensors.get(name)!.shape.reduce((a, b) => a * b, 1);
-      const bytes = await weights.read(name, 0, elements * 4);
+      const { shape, dtype } = weights.tensors.get(name)!;
+      const values = new Float32Array(shape.reduce((a, b) => a * b, 1));
+      const bytes = await weights.read(name, 0, (values.length * DTYPE_BITS[dtype]) / 8);
       weights.close();
-      return new Float32Array(bytes.buffer);
+      decodeToF32(bytes, dtype, values);
+      return values;
     },
   };
 

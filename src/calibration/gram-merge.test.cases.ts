@@ -79,21 +79,29 @@ export function describeSolve(title: string, engineOf: () => Promise<Backend>): 
       expect(farthest(backward, forward)).toBeLessThan(1e-4);
     });
 
-    it.each([41, 200])(
-      'outputs matched from inputs that merging has changed, over %i tokens',
-      async (tokens) => {
+    it.each([
+      [41, 0],
+      [200, 0],
+      [41, 1],
+      [200, 0.7],
+    ])(
+      'outputs matched from inputs that merging has changed, over %i tokens, with %f of the stream',
+      async (tokens, share) => {
         const engine = await engineOf();
         const base = Float32Array.from(normals(rows * width, 31), (v) => 0.1 * v);
         const models = [0, 1].map((m) => {
           const own = layerInputs(tokens, width, 40 + m);
           const moved = normals(own.length, 50 + m);
-          return { own, merged: own.map((v, e) => v + 0.1 * moved[e]!), tau: taus[m]! };
+          const streams = [60, 70].map((seed) => Float32Array.from(normals(tokens * rows, seed + m)));
+          return { own, merged: own.map((v, e) => v + 0.1 * moved[e]!), tau: taus[m]!, streams };
         });
         const grams: Gram[] = [];
         const crosses: CrossGram[] = [];
-        for (const { own, merged } of models) {
+        const streams: CrossGram[] = [];
+        for (const { own, merged, streams: stood } of models) {
           const gram = openGram(engine, width, { kind: 'full' });
           const cross = openCrossGram(engine, gram.blocks);
+          const stream = openCrossGram(engine, gram.blocks, rows);
           // in two parts, neither of which is a multiple of four
           for (const [begin, end] of [
             [0, 23],
@@ -103,14 +111,23 @@ export function describeSolve(title: string, engineOf: () => Promise<Backend>): 
             const held = holdRows(part(own));
             const seen = part(merged);
             gram.add(seen);
-            cross.add(seen, held);
-            engine.free(held);
+            cross.add(seen, seen, held);
+            const [before, now] = stood.map((h) =>
+              tapped(engine, h.subarray(begin * rows, end * rows), rows),
+            );
+            const entered = holdRows(before!);
+            stream.add(seen, now!, entered);
+            for (const buffer of [held, entered]) engine.free(buffer);
           }
           grams.push(gram);
           crosses.push(cross);
+          streams.push(stream);
         }
         const buffers = models.map(({ tau }) => upload(engine, tau));
-        const disturbed = { base: upload(engine, base), crosses };
+        const disturbed = {
+          ...{ base: upload(engine, base), crosses },
+          ...(share > 0 && { streams: { crosses: streams, share } }),
+        };
         const { tau } = await gramSolve(engine, grams, buffers, rows, width, { disturbed });
         const out = await download(engine, tau, rows * width);
         const wanted = new Float64Array(rows * width);
@@ -118,13 +135,19 @@ export function describeSolve(title: string, engineOf: () => Promise<Backend>): 
           const whole = (of: Float32Array) =>
             Float64Array.from({ length: width }, (_, j) => base[r * width + j]! + of[r * width + j]!);
           const w = matchedOutputsOracle(
-            models.map(({ own, merged, tau: of }) => ({ own, merged, row: whole(of) })),
+            models.map(({ own, merged, tau: of, streams: [before, now] }) => ({
+              ...{ own, merged, row: whole(of) },
+              more: Array.from(
+                { length: tokens },
+                (_, t) => share * (before![t * rows + r]! - now![t * rows + r]!),
+              ),
+            })),
             width,
           );
           for (let j = 0; j < width; j++) wanted[r * width + j] = w[j]! - base[r * width + j]!;
         }
         expect(farthest(out, wanted)).toBeLessThan(2e-4);
-        for (const g of [...grams, ...crosses]) g.close();
+        for (const g of [...grams, ...crosses, ...streams]) g.close();
       },
     );
 

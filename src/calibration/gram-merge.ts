@@ -31,6 +31,8 @@ export interface SolveTerms {
     base: BackendBuffer;
     /** One per model, in the blocks of the Gram matrices, which are then of the inputs in the merged model. */
     crosses: readonly CrossGram[];
+    /** The same of the stream that the outputs are added to, which are then to make up for what it lacks. */
+    streams?: { crosses: readonly CrossGram[]; share: number };
   };
 }
 
@@ -45,10 +47,10 @@ interface Span {
  * Σ (τ − τ̂ᵢ) Gᵢ (τ − τ̂ᵢ)ᵀ, RegMean's closed form (Jin et al. 2023) on task vectors. Computed as the mean of the τ̂ᵢ and
  * the deviation from it, so that equal models give their own bits. Where no model had an input, it is the mean.
  *
- *
  * With `disturbed` inputs it is the minimizer of Σ ‖Xᵢᵐ Wᵀ − Xᵢ Wᵢᵀ‖² + rᵢ‖W − Wᵢ‖² over W = W₀ + τ, Xᵢᵐ the inputs in the merged
  * model and Xᵢ those in model i: W Σ (Hᵢ + rᵢI) = Σ Wᵢ (Cᵢ + rᵢI) with Cᵢ = 2/n·XᵢᵀXᵢᵐ = Hᵢ + 2/n·Eᵢᵀ, which adds
- * Σ 2/n·WᵢEᵢᵀ to the right side: nothing where merging has changed nothing.
+ * Σ 2/n·WᵢEᵢᵀ to the right side: nothing where merging has changed nothing. With `streams` hᵢ − hᵢᵐ is added to what
+ * is put out, s times: Σ 2/n·s·Dᵢ on the right side.
  *
  * @param grams one per model, all of one width and form
  * @param taus f32 [rows, cols] each; unchanged
@@ -138,7 +140,7 @@ async function factorSum(
   return { factoring: result, factored };
 }
 
-/** mean + (Σ (τ̂ᵢ − mean) Gᵢ + Σ (W₀ + τ̂ᵢ) Eᵢᵀ) · (ΣG)⁻¹, chunk by chunk. Lets go of the factors. */
+/** mean + (Σ (τ̂ᵢ − mean) Gᵢ + Σ (W₀ + τ̂ᵢ) Eᵢᵀ + Σ s·Dᵢ) · (ΣG)⁻¹, chunk by chunk. Lets go of the factors. */
 async function solveSpan(
   queue: Queue,
   grams: readonly Gram[],
@@ -187,6 +189,11 @@ async function solveSpan(
         enqueueCopy(queue, place(disturbed.base), own(deviation), count, width);
         enqueueCopy(queue, place(tau), own(deviation), count, width, { add: true });
         enqueueProduct(queue, deviation, cross, right, count, width, { add: true, scale });
+        const { crosses, share } = disturbed.streams ?? {};
+        if (crosses && share) {
+          const from = { buffer: crosses[i]!.blocks[block]!.buffer, stride: width, row: first };
+          enqueueCopy(queue, from, own(right), count, width, { add: true, scale: scale * share });
+        }
       }
       await queue.breathe();
     }

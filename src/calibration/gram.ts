@@ -12,6 +12,7 @@ import {
   matrixDiagonal,
 } from '../backend/kernels/products';
 import type { TappedRows } from '../forward/pass';
+import type { Queue } from '../forward/queue';
 import { DAMPING } from './factor';
 import { enqueueCopy, enqueueProduct, transpose } from './row-chunks';
 
@@ -199,56 +200,78 @@ export async function hessianOf(gram: Gram, scale = 2 / gram.tokens): Promise<He
   return { scale, diagonal, dead, damping: DAMPING, shift: (damping = DAMPING) => damping * mean };
 }
 
-// How the inputs of a layer in the model merged so far differ from those in a contributor, as products with the former:
-// E = Σ xᵐ·(x − xᵐ)ᵀ over the tokens, [width, width] f32, not symmetric.
+// How rows in the model merged so far differ from those in a contributor, as products with the inputs of a layer in the former, f32,
+// not symmetric: of these inputs themselves, E = Σ xᵐ·(x − xᵐ)ᵀ over the tokens, [width, width], and of the stream that the
+// layer's outputs are added to, D = Σ (h − hᵐ)·xᵐᵀ, [hidden, width].
 
 export interface CrossGram {
-  /** As of the Gram matrix of the same form. */
+  /** As of the Gram matrix of the same form; of the stream in all of its rows. */
   readonly blocks: readonly GramBlock[];
-  /** Adds xᵐ(x − xᵐ)ᵀ of every row. @param own x, f32 [rows, width] from {@link holdRows}; it is used up */
-  add(merged: TappedRows, own: BackendBuffer): void;
+  /**
+   * Adds a product of every row.
+   * @param merged xᵐ @param differing xᵐ again, or hᵐ
+   * @param own x or h, f32 without gaps, from {@link holdRows}; it is used up
+   */
+  add(merged: TappedRows, differing: TappedRows, own: BackendBuffer): void;
   close(): void;
 }
 
-/** Zeroed, with the blocks of a Gram matrix of the same width and form. @throws AmalgamError `GpuOutOfMemory` */
-export function openCrossGram(engine: Backend, spans: readonly Omit<GramBlock, 'buffer'>[]): CrossGram {
+/**
+ * Zeroed, with the blocks of a Gram matrix of the same width and form.
+ * @param hidden width of the stream, where that is what differs
+ * @throws AmalgamError `GpuOutOfMemory`
+ */
+export function openCrossGram(
+  engine: Backend,
+  spans: readonly Omit<GramBlock, 'buffer'>[],
+  hidden?: number,
+): CrossGram {
   const blocks = spans.map(({ begin, width }) => ({
     begin,
     width,
-    buffer: engine.allocate(width * width * 4, 'cross gram'),
+    buffer: engine.allocate((hidden ?? width) * width * 4, 'cross gram'),
   }));
   return {
     blocks,
-    add(merged, own) {
-      const { queue, rows, width, stride } = merged;
-      enqueueCopy(queue, { buffer: merged.buffer, stride }, { buffer: own, stride: width }, rows, width, {
+    add(merged, differing, own) {
+      const { queue, rows } = merged;
+      const { buffer, stride, width: all } = differing;
+      enqueueCopy(queue, { buffer, stride }, { buffer: own, stride: all }, rows, all, {
         add: true,
         scale: -1,
       });
-      const padded = four(rows);
-      for (const block of blocks) {
-        const transposed = (buffer: BackendBuffer, rowStride: number) => {
-          if (padded === rows && block.width === rowStride) return transpose(engine, buffer, rows, rowStride);
-          const part = queue.allocate(padded * block.width * 4, 'columns');
-          const from = { buffer, stride: rowStride, column: block.begin };
-          enqueueCopy(queue, from, { buffer: part, stride: block.width }, rows, block.width);
-          const columns = transpose(engine, part, padded, block.width);
-          queue.free(part);
-          return columns;
-        };
-        const [x, difference] = [transposed(merged.buffer, stride), transposed(own, width)];
-        enqueueProduct(queue, x, difference, block.buffer, block.width, block.width, {
-          add: true,
-          inputs: padded,
-        });
-        engine.free(x);
-        engine.free(difference);
+      const difference = { buffer: own, stride: all };
+      for (const { begin, width, buffer: product } of blocks) {
+        const [left, right] = hidden
+          ? [columnsOf(queue, difference, rows, 0, all), columnsOf(queue, merged, rows, begin, width)]
+          : [columnsOf(queue, merged, rows, begin, width), columnsOf(queue, difference, rows, begin, width)];
+        const form = { add: true, inputs: four(rows) };
+        enqueueProduct(queue, left, right, product, hidden ?? width, width, form);
+        engine.free(left);
+        engine.free(right);
       }
     },
     close() {
       for (const { buffer } of blocks) engine.free(buffer);
     },
   };
+}
+
+/** Some columns of rows, transposed: [width, tokens], the tokens filled up with zeros to a multiple of four. */
+function columnsOf(
+  queue: Queue,
+  from: Pick<TappedRows, 'buffer' | 'stride'>,
+  rows: number,
+  begin: number,
+  width: number,
+): BackendBuffer {
+  const padded = four(rows);
+  if (padded === rows && width === from.stride) return transpose(queue.engine, from.buffer, rows, width);
+  const part = queue.allocate(padded * width * 4, 'columns');
+  enqueueCopy(queue, { ...from, column: begin }, { buffer: part, stride: width }, rows, width);
+  const columns = transpose(queue.engine, part, padded, width);
+  queue.free(part);
+  return columns;
 }
 
 /** A copy of rows that a tap sees, [rows, width] without gaps. The caller frees it. */

@@ -4,9 +4,10 @@
  */
 
 import type { Backend, BackendBuffer } from '../backend/backend';
+import type { TappedRows } from '../forward/pass';
 import type { Runner } from '../forward/runner';
 import type { Walk } from '../forward/walk';
-import type { Linear } from '../models/architecture';
+import type { Block, Linear } from '../models/architecture';
 import { type LinearSite, linearSites } from '../models/claim';
 import { throwIfCanceled } from '../sources/cancellation';
 import { type CrossGram, formFor, type Gram, holdRows, openCrossGram, openGram } from './gram';
@@ -92,9 +93,13 @@ interface MatchedGrams {
   /** Of the inputs in the merged model, over the contributor's text. */
   gram: Gram;
   cross: CrossGram;
+  /** Of the stream that the outputs are added to. */
+  stream?: CrossGram;
 }
 
 interface MatchOptions extends Omit<PassageOptions, 'form'> {
+  /** Whether what the merged model's stream lacks is measured where outputs are added to it. */
+  streams: boolean;
   /** The merge: it reads what was solved by the time a linear layer is wanted. */
   merged: Runner;
 }
@@ -105,7 +110,7 @@ interface MatchOptions extends Omit<PassageOptions, 'form'> {
  */
 export async function eachMatchedSite(
   options: MatchOptions,
-  visit: (layer: number, site: LinearSite, grams: readonly MatchedGrams[]) => Promise<void>,
+  visit: (layer: number, site: LinearSite, grams: readonly MatchedGrams[], share: number) => Promise<void>,
 ): Promise<void> {
   const { passages, merged, wanted, signal, onStep } = options;
   const { blocks } = merged.architecture;
@@ -128,9 +133,11 @@ export async function eachMatchedSite(
         const mine = sites.filter(({ site }) => names.some((name) => isOf(site, name)));
         for (const walk of walks) walk.enter(step);
         for (const [at, site] of mine.entries()) {
-          const grams = await gramsOf(options, { own, merge, step, site, through: at === mine.length - 1 });
+          const share = options.streams ? shareOf(block.steps[step]!, site.site) : 0;
+          const through = at === mine.length - 1;
+          const grams = await gramsOf(options, { own, merge, step, site, through, share });
           try {
-            await visit(layer, site.site, grams);
+            await visit(layer, site.site, grams, share);
           } finally {
             closeAll(grams);
           }
@@ -163,51 +170,62 @@ interface SiteAt {
   site: { site: LinearSite; inputs: number; linears: readonly Linear[] };
   /** The contributors go through the step: no site of it comes after this one. */
   through: boolean;
+  share: number;
+}
+
+/**
+ * Outputs of a site that would stand for the stream as its step found it: of the last branch, where nothing comes between its last
+ * layer and the stream, by the factors of both; 0 elsewhere.
+ */
+function shareOf({ branches, keep = 1, sum }: Block['steps'][number], site: LinearSite): number {
+  const { name, out, scale, part } = branches.at(-1)!;
+  const isBetween = out || sum || ('factor' in part && part.factor);
+  return isBetween || site !== `${name}_out` ? 0 : keep / scale;
 }
 
 /** Both products of a site over every text. The caller closes them. */
 async function gramsOf(
-  { engine, signal }: MatchOptions,
-  { own, merge, step, site: { site, inputs }, through }: SiteAt,
+  { engine, merged, signal }: MatchOptions,
+  { own, merge, step, site: { site, inputs }, through, share }: SiteAt,
 ): Promise<MatchedGrams[]> {
   const all: MatchedGrams[] = [];
-  let held: BackendBuffer | undefined;
+  let held: BackendBuffer[] = [];
+  const { hidden } = merged.architecture;
   try {
     for (const [text, walk] of own.entries()) {
       const gram = openGram(engine, inputs, formFor(engine, inputs, 'full'));
       const cross = openCrossGram(engine, gram.blocks);
-      all.push({ gram, cross });
+      const stream = share === 0 ? undefined : openCrossGram(engine, gram.blocks, hidden);
+      all.push({ gram, cross, ...(stream && { stream }) });
       for (let chunk = 0; chunk < walk.chunks[0]!; chunk++) {
         throwIfCanceled(signal);
         const look = {
           site,
-          see(rows: Parameters<typeof holdRows>[0]) {
-            held = holdRows(rows);
+          see(rows: TappedRows, entered: TappedRows) {
+            held = [rows, ...(stream ? [entered] : [])].map(holdRows);
           },
         };
         await (through ? walk.run(step, 0, chunk, look) : walk.runTo(step, 0, chunk, look));
         await merge.runTo(step, text, chunk, {
           site,
-          see(rows) {
+          see(rows, entered) {
             gram.add(rows);
-            cross.add(rows, held!);
+            cross.add(rows, rows, held[0]!);
+            stream?.add(rows, entered, held[1]!);
           },
         });
-        engine.free(held!);
-        held = undefined;
+        for (const buffer of held) engine.free(buffer);
+        held = [];
       }
     }
     return all;
   } catch (thrown) {
     closeAll(all);
-    if (held) engine.free(held);
+    for (const buffer of held) engine.free(buffer);
     throw thrown;
   }
 }
 
 function closeAll(grams: readonly MatchedGrams[]): void {
-  for (const { gram, cross } of grams) {
-    gram.close();
-    cross.close();
-  }
+  for (const { gram, cross, stream } of grams) for (const each of [gram, cross, stream]) each?.close();
 }

@@ -160,12 +160,18 @@ export function gramMergeOracle(
  * @param models inputs in the merged model and in the contributor, [rows, width], and the row Wᵢ
  */
 export function matchedOutputsOracle(
-  models: readonly { merged: ArrayLike<number>; own: ArrayLike<number>; row: ArrayLike<number> }[],
+  models: readonly {
+    merged: ArrayLike<number>;
+    own: ArrayLike<number>;
+    row: ArrayLike<number>;
+    /** What is put out on top, by token. */
+    more?: ArrayLike<number>;
+  }[],
   width: number,
 ): Float64Array {
   const total = new Float64Array(width * width);
   const right = new Float64Array(width);
-  for (const { merged, own, row } of models) {
+  for (const { merged, own, row, more } of models) {
     const tokens = merged.length / width;
     const h = gramOracle(merged, tokens, width).map((v) => (v * 2) / tokens);
     const ridge = (0.01 * diagonalOf(h, width).reduce((a, b) => a + b, 0)) / width;
@@ -175,7 +181,7 @@ export function matchedOutputsOracle(
       right[j]! += ridge * row[j]!;
     }
     for (let t = 0; t < tokens; t++) {
-      let out = 0;
+      let out = more?.[t] ?? 0;
       for (let j = 0; j < width; j++) out += own[t * width + j]! * row[j]!;
       for (let j = 0; j < width; j++) right[j]! += ((out * 2) / tokens) * merged[t * width + j]!;
     }

@@ -49,6 +49,10 @@ export async function prepareSolutions(job: Job): Promise<Prepared> {
       ['matched', 1, models, base, byTokens, fixedPart(job), engine.kind],
       `Gram merge of ${names}, matching outputs (${text})`,
     ],
+    stream: [
+      ['stream', 1, models, base, byTokens, fixedPart(job), engine.kind],
+      `Gram merge of ${names}, matching outputs and the stream (${text})`,
+    ],
     changes: [
       ['changes', 1, contributors.map(({ model }) => model), base, engine.kind],
       `Gram merge of ${names}, of their changes`,
@@ -68,7 +72,8 @@ export async function prepareSolutions(job: Job): Promise<Prepared> {
   const missing = await findRecords(job, job.layers, folder, nameOf, keep);
   const solve = (tensor: LinearTensor, from: SolveFrom, work: Workspace) =>
     solveTensor(tensor, from, { engine, work, read, folder });
-  if (match === 'outputs' && byTokens) weights = await rowWeights(job, folder);
+  const goesThrough = match === 'outputs' || match === 'stream';
+  if (goesThrough && byTokens) weights = await rowWeights(job, folder);
   if (match === 'inputs') {
     const all = contributors.map((_, i) => i);
     await computeMissing(job, all, missing, keep, (tensor, bySite, work) => {
@@ -76,7 +81,7 @@ export async function prepareSolutions(job: Job): Promise<Prepared> {
       if (job.factored) return solveFactors(tensor, grams, { engine, work, read, folder });
       return solve(tensor, { match, grams }, work);
     });
-  } else if (match === 'outputs') await matchMissing(job, missing, prepared, keep, solve);
+  } else if (goesThrough) await matchMissing(job, missing, prepared, keep, solve);
   else await solveChanges(job, missing, keep, solve);
   if (byTokens) weights ??= await rowWeights(job, folder);
   return prepared;
@@ -109,15 +114,17 @@ async function matchMissing(
           engine,
           passages,
           merged: merged.runner,
+          streams: matchOf(plan) === 'stream',
           wanted: (layer) => sitesOf(missing[layer]!),
           ...(signal && { signal }),
           onStep: (layer) => progress?.advance(1, layer < 0 ? 'embedding' : `layer ${layer}`),
         },
-        async (layer, site, matched) => {
+        async (layer, site, matched, share) => {
           const from: SolveFrom = {
             match: 'outputs',
             grams: matched.map(({ gram }) => gram),
             crosses: matched.map(({ cross }) => cross),
+            streams: { crosses: matched.flatMap(({ stream }) => stream ?? []), share },
           };
           for (const tensor of missing[layer]!) {
             if (tensor.site === site) taken(job, tensor, await solve(tensor, from, work), keep);

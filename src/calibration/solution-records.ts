@@ -8,7 +8,7 @@ import { createQueue } from '../forward/queue';
 import type { PreparedSolution } from '../merge/tensor/prepared';
 import type { ContributorReport } from '../reports/job';
 import type { RecordHeader, StoredRecord } from '../store/masks';
-import { type CrossGram, formFor, type Gram, openGram } from './gram';
+import { formFor, type Gram, openGram } from './gram';
 import { gramSolve, type SolveTerms } from './gram-merge';
 import type { LinearTensor } from './linear-tensors';
 import { countBits, flatBits, type SolveContext, transposeValues } from './selection-records';
@@ -41,7 +41,7 @@ export function factorsName(tensor: LinearTensor): string {
  */
 export type SolveFrom =
   | { match: 'inputs'; grams: readonly Gram[] }
-  | { match: 'outputs'; grams: readonly Gram[]; crosses: readonly CrossGram[] }
+  | ({ match: 'outputs'; grams: readonly Gram[] } & Omit<NonNullable<SolveTerms['disturbed']>, 'base'>)
   | { match: 'changes' };
 
 /** Solves the factors of the LoRAs on one tensor, and stores them: [Σ ranks, inputs], sᵢAᵢGᵢ(ΣG)⁻¹ one below the other. */
@@ -131,7 +131,10 @@ function gramOfChange(engine: Backend, tau: BackendBuffer, rows: number, cols: n
 /** Gram matrix in place of the inputs': G = τᵀτ/‖τ‖² + mean(diag)·I, WUDI's loss in closed form (Cheng et al. 2025). */
 function termsOf(from: SolveFrom, { norms, base }: TaskVectors): SolveTerms {
   if (from.match === 'changes') return { scales: norms.map((n) => (n > 0 ? 1 / n ** 2 : 0)), damping: 1 };
-  if (from.match === 'outputs') return { disturbed: { base: base!, crosses: from.crosses } };
+  if (from.match === 'outputs') {
+    const { crosses, streams } = from;
+    return { disturbed: { base: base!, crosses, ...(streams && { streams }) } };
+  }
   return {};
 }
 

@@ -18,10 +18,10 @@ import { checkKeys, longSequences, type TappedRows } from './pass';
 /** Token ids of the sequences of one text. */
 export type WalkText = readonly (readonly number[])[];
 
-/** Called with the rows that enter the linear layers of a site. */
+/** Called with the rows that enter the linear layers of a site, and the stream as the step found it. */
 interface Look {
   site: LinearSite;
-  see(rows: TappedRows): void;
+  see(rows: TappedRows, stream: TappedRows): void;
 }
 
 export interface Walk {
@@ -97,7 +97,9 @@ export function openWalk(
     onSite(site, linears, { buffer, stride }) {
       if (site !== look.site) return;
       const { rows, pieces } = passage.chunk;
-      look.see({ buffer, rows, width: linears[0]!.inputs, stride, pieces, queue });
+      const stream = { buffer: workspace.take(passage.stream, rows * hidden * 4), stride: hidden };
+      const seen = { rows, pieces, queue };
+      look.see({ ...seen, buffer, stride, width: linears[0]!.inputs }, { ...seen, ...stream, width: hidden });
       if (stop) throw new Arrived();
     },
   });

@@ -94,6 +94,8 @@ export interface SpectralCompute<P = ResolvedParameters> {
 export interface SolvedCompute<P = ResolvedParameters> {
   kind: 'solved';
   lambda(parameters: P): number;
+  /** Factor of the sum of all changes, which is added. */
+  sum(parameters: P): number;
 }
 
 export interface ProductsCompute<P = ResolvedParameters, M = ResolvedParameters> {

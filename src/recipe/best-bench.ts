@@ -209,7 +209,7 @@ async function openBench(
     context.close();
   }
 
-  /** Merges that something was solved for, by their recipe with λ = 1. */
+  /** Merges that something was solved for, by their recipe with λ = 1 and nothing of the sum. */
   const solved = new Map<string, Promise<Ready>>();
   const prepare = async (recipe: Recipe, options: CalibrationOptions): Promise<Ready> => {
     const made = await host.plan({ recipe });
@@ -218,10 +218,12 @@ async function openBench(
   };
   const ready = async (target: RunTarget, options = optionsOf(() => undefined)): Promise<Ready> => {
     if ('model' in target) return host.plan(target);
-    const { lambda } = target.recipe.parameters;
+    const { sum, ...parameters } = target.recipe.parameters;
+    const { lambda } = parameters;
     if (!isPlainLambda(lambda)) return prepare(target.recipe, options);
-    const key = formatRecipe(withLambda(target.recipe, 1));
-    const known = solved.get(key) ?? prepare(withLambda(target.recipe, 1), options);
+    const alone = withLambda({ ...target.recipe, parameters }, 1);
+    const key = formatRecipe(alone);
+    const known = solved.get(key) ?? prepare(alone, options);
     solved.set(key, known);
     const forget = () => solved.delete(key);
     const { plan, ...rest } = await known.catch((thrown: unknown) => {
@@ -230,7 +232,10 @@ async function openBench(
     });
     // what is quickly made again is not kept
     if (!rest.prepared) forget();
-    return { ...rest, plan: planWithLambda(plan, lambda) };
+    return {
+      ...rest,
+      plan: sum === undefined ? planWithLambda(plan, lambda) : (await host.plan(target)).plan,
+    };
   };
 
   const scored = new Map<string, Outcome>();
@@ -250,7 +255,7 @@ async function openBench(
     workOf(grams) {
       const read = contributors.length * windows * length;
       // writing what they read included; as measured on the sample
-      const passes = [1, ...grams.map(({ parameters }) => (parameters.match === 'outputs' ? 1.6 : 0.6))];
+      const passes = [1, ...grams.map(({ parameters }) => (parameters.match === undefined ? 0.6 : 1.6))];
       const measured = first.choosing
         .flat()
         .reduce((sum, of) => sum + ('ids' in of ? of.ids.length : of.text.length / 4), 0);

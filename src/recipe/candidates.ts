@@ -69,7 +69,7 @@ const isNeverBest = ({ id, compute }: MergeMethod) =>
 const FIRST = ['linear', 'task_arithmetic', 'ram', 'multislerp', 'karcher', 'breadcrumbs'];
 const GRAM = [
   { id: 'gram', label: 'Gram merge', parameters: {} },
-  { id: 'gram outputs', label: 'Gram merge, outputs matched', parameters: { match: 'outputs' } },
+  { id: 'gram stream', label: 'Gram merge, stream matched', parameters: { match: 'stream' } },
 ];
 const CHANGES = { id: 'gram changes', label: 'Gram merge of the changes', parameters: { match: 'changes' } };
 

@@ -110,7 +110,7 @@ test('every method at its own λ, then the weights: the floor of the valley, eve
     [...report.rows].sort((a, b) => a.id.localeCompare(b.id)),
   );
   expect(report.rows.map(({ id }) => id)).toEqual(
-    expect.arrayContaining(['base', 'model a', 'model b', 'given', 'linear', 'gram', 'gram outputs']),
+    expect.arrayContaining(['base', 'model a', 'model b', 'given', 'linear', 'gram', 'gram stream']),
   );
   expect(report.lately).toMatchObject({ step: 'search' });
   expect(report.lately!.gain).toBeGreaterThan(0.1);

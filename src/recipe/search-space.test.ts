@@ -12,6 +12,21 @@ const recipeOf = (weight: Recipe['parameters'][string], density: Recipe['paramet
   amalgam: {},
 });
 
+test('of a Gram merge λ and the share of the sum are searched for', () => {
+  const given: Recipe = {
+    ...recipeOf(1, 1),
+    mergeMethod: 'gram',
+    parameters: { match: 'stream', lambda: 1.1 },
+  };
+  const space = searchSpace(given, methodById.get('gram')!)!;
+  expect(space.values(space.start)).toEqual({ lambda: 1.1, sum: 0 });
+  expect(space.recipe({ lambda: 0.9, sum: 0.1 }).parameters).toEqual({
+    match: 'stream',
+    lambda: 0.9,
+    sum: 0.1,
+  });
+});
+
 test('gradients and filters are scaled as they stand; the search begins at the recipe as given', () => {
   const shapes = [
     [0.5, 1],

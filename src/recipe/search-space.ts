@@ -15,6 +15,9 @@ interface Variable {
 
 const DENSITY = 'density';
 const LAMBDA = 'lambda';
+const SUM = 'sum';
+/** On the sets of docs/importance.md the best was from 0 to 0.2, and λ is tuned already. */
+const SUM_STEP = 0.1;
 /** Significant digits of a setting: more would only be noise in the recipe. */
 const round = (value: number) => Number(value.toPrecision(5));
 
@@ -33,9 +36,9 @@ interface Searched {
 }
 
 /**
- * Weights of the models where the method has them, t, λ where it has no weights or divides by them, and one density for
- * all where some of the changes are trimmed; undefined for a recipe without such settings. Of gradients and filters that
- * stand a factor is searched for; of a gradient where gradients are asked for each point.
+ * Weights of the models where the method has them, t, λ where it has no weights or divides by them, the share of the sum that a
+ * Gram merge adds, and one density for all where some of the changes are trimmed; undefined for a recipe without such settings.
+ * Of gradients and filters that stand a factor is searched for; of a gradient where gradients are asked for each point.
  */
 export function searchSpace(recipe: Recipe, method: MergeMethod, shape: FindBestRequest['shape'] = {}) {
   const { layers = 1, kinds = false } = shape;
@@ -55,7 +58,12 @@ export function searchSpace(recipe: Recipe, method: MergeMethod, shape: FindBest
     ownT?.kind === 'number' &&
     searched('t', parameters.t ?? ownT.default, ownT.min < 0 ? linear : logarithmic, layers);
   const hasLambda = method.parameters[LAMBDA] && (kinds || !weighted || normalized);
-  const lambda = hasLambda && (kinds ? byKind : searched)(LAMBDA, parameters[LAMBDA], logarithmic);
+  const sums = method.parameters[SUM] !== undefined;
+  // of a sum λ is tuned already
+  const near: MakeVariable = (name, start) => logarithmic(name, start, sums ? SUM_STEP : undefined);
+  const lambda = hasLambda && (kinds ? byKind : searched)(LAMBDA, parameters[LAMBDA], near);
+  const ownSum = parameters[SUM] ?? 0;
+  const sum = sums && typeof ownSum === 'number' && linear(SUM, ownSum, SUM_STEP);
   const standing = models.map((entry) => entry.parameters[DENSITY] ?? parameters[DENSITY]);
   const densities = standing.map(startOf);
   const isShaped = standing.some((setting) => Array.isArray(setting));
@@ -65,6 +73,7 @@ export function searchSpace(recipe: Recipe, method: MergeMethod, shape: FindBest
     ...weights.flatMap((of) => of?.variables ?? []),
     ...(t ? t.variables : []),
     ...(lambda ? lambda.variables : []),
+    ...(sum ? [sum] : []),
     ...(trimmed ? [isShaped ? logarithmic(DENSITY, 1) : logistic(DENSITY, mean)] : []),
   ];
   if (variables.length === 0) return undefined;
@@ -81,6 +90,7 @@ export function searchSpace(recipe: Recipe, method: MergeMethod, shape: FindBest
         ...(parameters[LAMBDA] === 'auto' && { [LAMBDA]: 1 }),
         ...(lambda && { [LAMBDA]: lambda.at(values) }),
         ...(t && { t: t.at(values) }),
+        ...(sum && { [SUM]: values[SUM]! }),
       },
       models: (recipe.models ?? []).map((entry) => {
         const i = models.indexOf(entry);
@@ -163,18 +173,18 @@ function scaled(
   }) as ParameterSetting;
 }
 
-const linear = (name: string, start: number): Variable => ({
+const linear = (name: string, start: number, step = 0.3): Variable => ({
   name,
   start,
-  step: 0.3,
+  step,
   value: (x) => x,
   place: (v) => v,
 });
 
-const logarithmic = (name: string, start: number): Variable => ({
+const logarithmic = (name: string, start: number, step = 0.3): Variable => ({
   name,
   start: Math.max(start, 1e-3),
-  step: 0.3,
+  step,
   value: Math.exp,
   place: Math.log,
 });

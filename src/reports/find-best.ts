@@ -53,7 +53,7 @@ export interface BestText {
 
 /** A model or merge, measured. */
 export interface BestRow {
-  /** `base`, `model <id>`, `given`, `<method>`, `gram outputs`, `gram changes`, `search`, `front <share> : <share>`, `also <number>`: the same in every message. */
+  /** `base`, `model <id>`, `given`, `<method>`, `gram stream`, `gram changes`, `search`, `front <share> : <share>`, `also <number>`: the same in every message. */
   id: string;
   kind: 'base' | 'contributor' | 'given' | 'method' | 'gram' | 'search' | 'also';
   label: string;

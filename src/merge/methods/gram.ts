@@ -13,7 +13,7 @@ export const gram = defineMethod({
   title: 'Gram merge — combine where inputs are active',
   summary:
     'Runs every model on its own text and combines the changes of each layer where that model’s inputs are active.',
-  formula: 'W = W₀ + λ · (Σ Gᵢ)⁻¹ Σ Gᵢ τ̂ᵢ,  Gᵢ = 2/n · Σ x xᵀ + 0.01 · mean diag · I',
+  formula: 'W = W₀ + λ · (Σ Gᵢ)⁻¹ Σ Gᵢ τ̂ᵢ + sum · Σ τᵢ,  Gᵢ = 2/n · Σ x xᵀ + 0.01 · mean diag · I',
   reference: { label: 'Jin et al. 2023', url: 'https://arxiv.org/abs/2212.09849' },
   base: 'required',
   models: { min: 1, max: 32 },
@@ -22,13 +22,14 @@ export const gram = defineMethod({
     match: {
       kind: 'choice',
       label: 'match',
-      help: 'inputs: each layer by itself, where the models’ own inputs are active. outputs: layer by layer, what each model’s layer puts out, from the inputs of the model merged so far; best, and twice the passes. changes: no text is read, the changes stand for the inputs.',
+      help: 'inputs: each layer by itself, where the models’ own inputs are active. outputs: layer by layer, what each model’s layer puts out, from the inputs of the model merged so far; twice the passes. stream: also what the merged model has lost before that layer; best. changes: no text is read, the changes stand for the inputs.',
       default: 'inputs',
       extension: true,
       calibrates: true,
       choices: [
         { value: 'inputs', label: 'inputs' },
         { value: 'outputs', label: 'outputs, layer by layer' },
+        { value: 'stream', label: 'outputs and the stream' },
         { value: 'changes', label: 'changes, no text' },
       ],
     },
@@ -43,6 +44,16 @@ export const gram = defineMethod({
         { value: 'full', label: 'full' },
         { value: 'diagonal', label: 'diagonal' },
       ],
+    },
+    sum: {
+      kind: 'number',
+      label: 'sum',
+      help: 'Share of all models’ changes, added up as in task arithmetic, on top. Helps where the models learned some of the same. Find the best searches for it.',
+      default: 0,
+      extension: true,
+      min: -100,
+      max: 100,
+      slider: { min: 0, max: 0.5, step: 0.01 },
     },
     embedding: {
       kind: 'choice',
@@ -77,5 +88,5 @@ export const gram = defineMethod({
       remedy: 'Set density: 1, or match: inputs.',
     };
   },
-  compute: { kind: 'solved', lambda: (p) => p.lambda },
+  compute: { kind: 'solved', lambda: (p) => p.lambda, sum: (p) => p.sum },
 });

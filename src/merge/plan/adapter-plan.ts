@@ -228,9 +228,9 @@ function planTensors(
         [module],
       );
     }
-    if (isGram(combination) && whole.match === 'outputs') {
+    if (isGram(combination) && (whole.match === 'outputs' || whole.match === 'stream')) {
       refuse(
-        'With match: outputs the merged change depends on the base, so it is not of the rank of the LoRAs.',
+        `With match: ${whole.match} the merged change depends on the base, so it is not of the rank of the LoRAs.`,
         'Set match: inputs, or combination: merged_svd, which cuts it.',
         [module],
       );

@@ -23,6 +23,7 @@ import {
   mergeSolved,
   mergeSpectral,
   solvedPlan,
+  sumOf,
 } from './solved-merge';
 import { changesStored, mergesStored } from './stored-changes';
 import { StoredSums, sumsStored } from './stored-sums';
@@ -49,7 +50,7 @@ export function openWorkspaceFor(
 ): Workspace {
   const most = (of: (tensor: TensorPlan) => number) =>
     tensors.reduce((peak, tensor) => Math.max(peak, of(tensor)), 1);
-  const models = most((t) => t.models.length);
+  const models = most((t) => t.models.length + Number(sumOf(t, methods.get(t.method)!) !== 0));
   const largest = most((t) => t.elements);
   const least = most((t) => leastTile(t.elements, tileUnit(t, methods.get(t.method)!), doraUnit(t)));
   return openWorkspace(engine, models, tileElementsFor(engine, models, largest, wanted, least));
@@ -91,7 +92,7 @@ export function openComputed(
   part?: TensorPart,
 ): TensorTask {
   if (method.compute.kind === 'solved' && prepared?.solution(plan.name)) {
-    return openTask(solvedPlan(plan), 'delta', work, read);
+    return openTask(solvedPlan(plan, sumOf(plan, method) !== 0), 'delta', work, read);
   }
   const unit = tileUnit(plan, method);
   const form = inSlots ? plainForm(plan, method) : slotForm(plan, method, work.engine);

@@ -1,9 +1,9 @@
 /**
- * Methods of the form out = W₀ + λ·τ. The τ was solved ahead of the run (merge/tensor/prepared.ts), is put together from singular
+ * Methods of the form out = W₀ + λ·τ + s·Σ τᵢ, most with s = 0. The τ was solved ahead of the run (merge/tensor/prepared.ts), is put together from singular
  * directions, or comes from the space that these span; for tensors where it is none of that τ = Σ cᵢτᵢ: rows weighted as
  * prepared, else the mean.
  */
-import type { DeltaPreset, SolvedCompute, SpectralCompute } from '../method';
+import type { DeltaPreset, MergeMethod, SolvedCompute, SpectralCompute } from '../method';
 import type { TensorPlan } from '../plan/plan';
 import { TileSums } from './delta-measure';
 import { type DeltaSettings, mergeDelta } from './delta-pipeline';
@@ -14,12 +14,18 @@ import { type Emit, ratio, type TensorStatistics, vectorStatistics } from './ten
 import { openTask, type TensorTask } from './tensor-task';
 import { rowLength, type Tile } from './tiles';
 
-/** The plan of a solved tensor: nothing is read but the base, and slot 1 takes the solution. */
-export function solvedPlan(plan: TensorPlan): TensorPlan {
+/** s; 0 of other methods. */
+export function sumOf({ parameters }: TensorPlan, { compute }: Pick<MergeMethod, 'compute'>): number {
+  return compute.kind === 'solved' ? compute.sum(parameters) : 0;
+}
+
+/** The plan of a solved tensor: slot 1 takes the solution, and but for a sum nothing is read besides the base. */
+export function solvedPlan(plan: TensorPlan, sums = false): TensorPlan {
   const { base } = plan;
   if (!base) throw new Error(`${plan.name} was solved without a base`);
   const view = { origin: base.origin, onBase: true };
-  return { ...plan, models: [{ id: 'merged', view, parameters: {} }] };
+  const merged = { id: 'merged', view, parameters: {} };
+  return { ...plan, models: [merged, ...(sums ? plan.models : [])] };
 }
 
 /** Merges one tensor. @throws AmalgamError `NonFinite` */
@@ -31,7 +37,7 @@ export async function mergeSolved(
 ): Promise<TensorStatistics> {
   const { plan, work } = task;
   const { engine, stride } = work;
-  const lambda = compute.lambda(plan.parameters);
+  const scales = { lambda: compute.lambda(plan.parameters), sum: compute.sum(plan.parameters) };
   const solution = settings.prepared.solution(plan.name);
   const sums = new TileSums(task, settings.nonFinite);
   const weights = solution ? undefined : settings.prepared.rowWeights(plan.name);
@@ -40,7 +46,10 @@ export async function mergeSolved(
       const values = await solution.values(tile.begin, tile.end);
       engine.write(work.values, stride * 4, new Uint8Array(values.buffer, values.byteOffset, elements * 4));
     }
-    runSum(task, weights ? rowSum(plan, weights, lambda, tile) : meanSum(plan, lambda), elements);
+    const sum = weights
+      ? rowSum(plan, weights, scales, tile)
+      : wholeSum(plan, scales, solution !== undefined);
+    runSum(task, sum, elements);
     await sums.finish(elements, false, emit);
   });
   const statistics = vectorStatistics(task, sums, {
@@ -62,7 +71,7 @@ export async function mergeSpectral(
   const isSolved = (await isAllFinite(task, sums)) && isMatrix(plan);
   const solve = (changes: MatrixChanges) => compute.change(changes, plan.parameters);
   const change = isSolved ? await (await import('./spectral')).openChange(task, solve, seed) : undefined;
-  await lastPass(task, sums, change, change ? withChange(lambda) : meanSum(plan, lambda), emit);
+  await lastPass(task, sums, change, change ? withChange(lambda) : wholeSum(plan, { lambda, sum: 0 }), emit);
   return vectorStatistics(task, sums, { change: sums.change });
 }
 
@@ -140,22 +149,28 @@ function reported({ contributors, cosine }: PreparedSolution) {
   return { contributors, cosine };
 }
 
-/** W₀ + λ·mean(τᵢ); of the one solved τ itself. */
-function meanSum({ models }: TensorPlan, lambda: number): WeightedSum {
-  return layOut([[1, ...models.map(() => lambda / models.length)]], 'changes', { slot: 0, per: WHOLE });
+interface Scales {
+  lambda: number;
+  sum: number;
 }
 
-/** W₀ + λ·Σ cᵢ(row)·τᵢ for the rows of a tile. */
+/** W₀ + λ·mean(τᵢ) + s·Σ τᵢ, or λ·τ of the solved τ ahead of them. */
+function wholeSum({ models }: TensorPlan, { lambda, sum }: Scales, isSolved = false): WeightedSum {
+  const factors = models.map((_, i) => (isSolved ? (i === 0 ? lambda : sum) : lambda / models.length + sum));
+  return layOut([[1, ...factors]], 'changes', { slot: 0, per: WHOLE });
+}
+
+/** W₀ + Σ (λ·cᵢ(row) + s)·τᵢ for the rows of a tile. */
 function rowSum(
   { shape, models }: TensorPlan,
   weights: readonly Float64Array[],
-  lambda: number,
+  { lambda, sum }: Scales,
   { begin, end }: Tile,
 ): WeightedSum {
   const cols = rowLength(shape);
   const lists = Array.from({ length: (end - begin) / cols }, (_, r) => [
     1,
-    ...models.map((_, i) => lambda * weights[i]![begin / cols + r]!),
+    ...models.map((_, i) => lambda * weights[i]![begin / cols + r]! + sum),
   ]);
   return layOut(lists, 'changes', { slot: 0, per: cols });
 }
