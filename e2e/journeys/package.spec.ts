@@ -59,7 +59,17 @@ test('installs without a network in an empty folder, merges the sample, and lend
       "import('amalgam').then(({ merge }) => merge('models: 3', { out: 'x' })).catch((e) => console.log(e.code + ' ' + (e.hint.length > 0)))";
     expect(run(process.execPath, '-e', thrown)).toBe('RecipeInvalid true\n');
     writeFileSync(join(folder, 'typed.ts'), TYPED);
-    const check = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2023', '--types', 'node', '--skipLibCheck'];
+    const check = [
+      '--noEmit',
+      '--strict',
+      '--module',
+      'nodenext',
+      '--target',
+      'es2023',
+      '--types',
+      'node',
+      '--skipLibCheck',
+    ];
     const where = ['--typeRoots', join(root, 'node_modules/@types'), 'typed.ts'];
     run(process.execPath, join(root, 'node_modules/typescript/bin/tsc'), ...check, ...where);
 

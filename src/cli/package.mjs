@@ -20,8 +20,7 @@ node(join('src', 'cli', 'amalgam.mjs'), '--version');
 rmSync(PACKAGE, { recursive: true, force: true });
 mkdirSync(PACKAGE);
 const take = (path) => cpSync(join(ROOT, path), join(PACKAGE, path), { recursive: true });
-for (const path of ['dist-command', join('public', 'samples', 'texts'), 'LICENSE', 'README.md'])
-  take(path);
+for (const path of ['dist-command', join('public', 'samples', 'texts'), 'LICENSE', 'README.md']) take(path);
 cpSync(join(ROOT, 'hosting', 'SKILL.md'), join(PACKAGE, 'SKILL.md'));
 
 const project = join(ROOT, 'tsconfig.json');
