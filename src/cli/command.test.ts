@@ -38,7 +38,7 @@ describe('parseCommand', () => {
       strict: false,
     };
     expect(parseCommand(['merge', 'r.yml', '--out', 'o']).parsed?.options).toEqual({
-      ...{ out: 'o', engine: 'auto', resume: false, budget: 120, seed: 0, ...off },
+      ...{ out: 'o', engine: 'auto', resume: false, stream: false, budget: 120, seed: 0, ...off },
     });
     const more = ['--report', 'x.json', '--resume', '--gguf', 'Q8_0', '--gguf-only'];
     const typed = parseCommand(['merge', '--out=o', '--engine=cpu', ...more, 'r.yml']);
