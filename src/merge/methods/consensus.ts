@@ -10,7 +10,7 @@ export const consensus = defineMethod({
   id: 'consensus',
   title: 'Consensus — what several models claim',
   summary:
-    'Adds up the changes where several models claim the weight; 6–37 % worse than task arithmetic in our table.',
+    'Adds up the changes where several models claim the weight; 6–104 % worse than task arithmetic in our table.',
   formula: 'W = W₀ + λ · m · Σ τᵢ,  m = [#{i: |τᵢ| ≥ t · |Σ τ − τᵢ|} ≥ k]',
   reference: { label: 'Wang et al. 2024', url: 'https://arxiv.org/abs/2405.07813' },
   base: 'required',

@@ -10,7 +10,7 @@ export const isoC = defineMethod({
   id: 'iso_c',
   title: 'Iso-C — all directions alike',
   summary:
-    'Adds up the changes and makes all singular values of the sum alike; 2–88 % worse than task arithmetic in our table.',
+    'Adds up the changes and makes all singular values of the sum alike; 2–124 % worse than task arithmetic in our table.',
   formula: 'W = W₀ + λ · σ̄ · U Vᵀ,  Σ τᵢ = U Σ Vᵀ,  σ̄ = mean σ',
   reference: { label: 'Marczak et al. 2025', url: 'https://arxiv.org/abs/2502.04959' },
   base: 'required',

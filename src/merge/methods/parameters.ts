@@ -76,7 +76,7 @@ export const singularRank: NumberSpec = {
 export const space: ChoiceSpec<'weights' | 'knots'> = {
   kind: 'choice',
   label: 'space',
-  help: 'knots: in a matrix, what is kept and elected are coordinates along the singular directions of all changes, not weights. In our table TIES gets 2–14 % better, DARE up to 16 % worse. Of large full fine-tunes only the 256 strongest directions.',
+  help: 'knots: in a matrix, what is kept and elected are coordinates along the singular directions of all changes, not weights. In our table TIES gets 1–14 % better, DARE up to 16 % worse. Of large full fine-tunes only the 256 strongest directions.',
   default: 'weights',
   extension: true,
   choices: [

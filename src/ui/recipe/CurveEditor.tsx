@@ -125,7 +125,7 @@ export function CurveEditor({ points, spec, label, onChange }: CurveEditorProps)
         {spec.auto ? (
           <Button
             className="little"
-            tip={`LiNeS (Wang et al. 2024): from 1/${models} in the first layer up to all of it in the last, where fine-tunes differ most. In our table 1–9 % worse than one λ`}
+            tip={`LiNeS (Wang et al. 2024): from 1/${models} in the first layer up to all of it in the last, where fine-tunes differ most. In our table 1–13 % worse than one λ`}
             onClick={() => onChange([snapped(last / models, spec), last])}
           >
             LiNeS
