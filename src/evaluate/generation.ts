@@ -37,7 +37,7 @@ interface GenerateOptions {
   written?: readonly (readonly number[])[];
   /** Number of the first prompt among all that are drawn with this seed: its random stream. Default 0. */
   firstSequence?: number;
-  /** Called for every token as it is chosen; where it answers `false`, the sequence ends with it. */
+  /** Called for every token as it is chosen; where it answers `end`, the sequence ends with it. */
   onToken?: (token: GeneratedToken) => unknown;
   /** Awaited before every step but the first: the weights may change there. */
   between?: () => Promise<void>;
@@ -117,8 +117,8 @@ export async function generate(
           continue;
         }
         sequence.generated.push(id);
-        const goesOn = await options.onToken?.({ sequence: sequence.slot, index, id, probability });
-        if (goesOn === false) sequence.ended = 'stop';
+        const said = await options.onToken?.({ sequence: sequence.slot, index, id, probability });
+        if (said === 'end') sequence.ended = 'stop';
         else if (index + 1 === maxTokens || sequence.start === capacity) sequence.ended = 'length';
       }
       if (options.enough?.(open[0]!.generated.length)) for (const one of open) one.ended ??= 'length';

@@ -87,11 +87,11 @@ export async function writeAnswers(
               tokens++;
               done++;
               if (sequence === 0) tell();
-              if (so.length >= maxTokens) return false;
-              if (until.length === 0 || so.length % LOOK !== 0) return true;
+              if (so.length >= maxTokens) return 'end';
+              if (until.length === 0 || so.length % LOOK !== 0) return undefined;
               const from = Math.max(0, so.length - LOOK - BEHIND);
               const end = await textOf(own, [...ids, ...so.slice(0, from)].slice(-LOOK), so.slice(from));
-              return cutAnswer(end, until) === end;
+              return cutAnswer(end, until) === end ? undefined : 'end';
             },
           },
         );
