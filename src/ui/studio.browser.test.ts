@@ -141,6 +141,7 @@ test('R47: an interrupted merge is offered at the start, and is resumed with its
       recipe: cutOff.recipe,
       engine: 'cpu',
       destination: cutOff.destination,
+      stream: false,
       resume: true,
     });
 });

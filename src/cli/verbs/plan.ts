@@ -1,3 +1,4 @@
+import { errorReport } from '../../errors';
 import { displayName, printableJson } from '../../formats/names';
 import { repositoriesRead } from '../../formats/recipe-models';
 import { sampledWords } from '../../reports/sampled-changes';
@@ -20,7 +21,16 @@ export const planVerb = defineVerb({
     const { recipe, file } = await readSubject(named, place.workingFolder);
     const job = await openJob(recipe, file, place, options, repositoriesRead);
     const report = await job.calls.plan(job.recipe);
-    const sampled = report.clean && !recipe.stages ? await job.calls.sampleChanges(job.recipe) : null;
+    const sampled =
+      report.clean && !recipe.stages
+        ? await job.calls.sampleChanges(job.recipe).catch((thrown: unknown) => {
+            const { code, message } = errorReport(thrown);
+            if (code === 'Canceled') throw thrown;
+            // the plan holds without
+            place.say(`No rows of the models were read: ${message}`);
+            return null;
+          })
+        : null;
     const text = options.json
       ? printableJson({ ...report, ...(sampled && { sampled }) })
       : [

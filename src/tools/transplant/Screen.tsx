@@ -90,11 +90,11 @@ export function Screen() {
         <TextChoice />
       </Section>
       <div className="row wrap apart">
-        <Button variant="primary" why={why ?? unsaved} onClick={begin}>
-          Transplant
-        </Button>
         <Button why={why} onClick={plan}>
           Plan
+        </Button>
+        <Button variant="primary" why={why ?? unsaved} onClick={begin}>
+          Transplant
         </Button>
         <SaveTo what="Model to" />
       </div>

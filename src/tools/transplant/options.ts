@@ -13,11 +13,22 @@ export const transplantOptions = {
   k: {
     kind: 'integer',
     argument: 'K',
-    help: 'Shared tokens that a row is made of; without, 64 for omp and 8 for neighbors.',
+    help: 'Shared tokens that a row of omp is made of.',
     label: 'shared tokens a row',
+    default: 64,
     min: 1,
     max: 512,
-    when: { way: ['omp', 'neighbors'] },
+    when: { way: ['omp'] },
+  },
+  nearest: {
+    kind: 'integer',
+    argument: 'K',
+    help: 'Shared tokens that a row of neighbors is made of.',
+    label: 'shared tokens a row',
+    default: 8,
+    min: 1,
+    max: 512,
+    when: { way: ['neighbors'] },
   },
   landmarks: {
     kind: 'integer',
@@ -61,8 +72,8 @@ export const transplantOptions = {
 export type TransplantForm = OptionValues<typeof transplantOptions>;
 
 /** Shared tokens that a row is made of at most. */
-export function kOf({ way, k }: TransplantForm): number {
-  return k ?? (way === 'omp' ? 64 : 8);
+export function kOf({ way, k, nearest }: TransplantForm): number {
+  return way === 'omp' ? k : nearest;
 }
 
 /** Whether rows are made of shared tokens, by the donor's weights. */

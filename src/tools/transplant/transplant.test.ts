@@ -68,7 +68,7 @@ function wantedRows(own: number[][], donor: number[][], form: Partial<Transplant
       return sum(rowsOf(rows), weights);
     }
     if (form.way === 'neighbors') {
-      const { rows, weights } = nearestByLoops(donor[id]!, dictionary, form.k!);
+      const { rows, weights } = nearestByLoops(donor[id]!, dictionary, form.nearest!);
       return sum(rowsOf(rows), weights);
     }
     const pieces = form.way === 'subwords' ? PIECES.get(id) : undefined;
@@ -101,8 +101,8 @@ describe('every way, embedding and head, equal to f64', () => {
     { way: 'omp', k: 4 },
     { way: 'omp', k: 64, magnitude: 'shared' },
     { way: 'omp', k: 3, landmarks: 6, magnitude: 'donor' },
-    { way: 'neighbors', k: 3 },
-    { way: 'neighbors', k: 1, magnitude: 'donor' },
+    { way: 'neighbors', nearest: 3 },
+    { way: 'neighbors', nearest: 1, magnitude: 'donor' },
     { way: 'subwords' },
     { way: 'subwords', weighting: 'weighted' },
     { way: 'subwords', weighting: 'end', magnitude: 'shared' },
