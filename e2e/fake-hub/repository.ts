@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { openAsBlob } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import { parseDocument } from 'yaml';
+import { DiskFile } from '../../src/host/node/disk-file';
 
 /** A model, or a dataset, to serve. Its files are a folder on disk or given by path; disk files are read as they are asked for. */
 export interface FakeModel {
@@ -94,7 +94,8 @@ async function contents(files: FakeModel['files']): Promise<[path: string, conte
   if (typeof files === 'string') {
     for (const entry of await readdir(files, { recursive: true, withFileTypes: true })) {
       const onDisk = join(entry.parentPath, entry.name);
-      if (entry.isFile()) list.push([relative(files, onDisk).split(sep).join('/'), await openAsBlob(onDisk)]);
+      if (entry.isFile())
+        list.push([relative(files, onDisk).split(sep).join('/'), new DiskFile(onDisk, entry.name)]);
     }
   } else {
     for (const [path, content] of Object.entries(files)) list.push([path, new Blob([content])]);

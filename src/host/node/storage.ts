@@ -6,7 +6,6 @@ import {
   fsyncSync,
   ftruncateSync,
   mkdirSync,
-  openAsBlob,
   openSync,
   readSync,
   rmSync,
@@ -20,6 +19,7 @@ import { checkByteRange } from '../../sources/byte-source';
 import { spareArray } from '../../sources/spare-arrays';
 import type { OpenSource } from '../../store/blobs';
 import { destinationError } from '../../write/destination-error';
+import { DiskFile } from './disk-file';
 
 /**
  * The outermost folder that was made so that `path` is one; undefined where it was there. Node's own `recursive` asks again
@@ -81,7 +81,7 @@ function diskFile(path: string, name: string): FileSystemFileHandle {
     kind: 'file',
     name,
     async getFile() {
-      return new File([await openAsBlob(path)], name);
+      return new DiskFile(path, name);
     },
     async createSyncAccessHandle({ mode = 'readwrite' } = {}) {
       const file = inWords(path, () => openSync(path, mode === 'read-only' ? 'r' : 'r+'));

@@ -1,0 +1,23 @@
+import { closeSync, mkdtempSync, openSync, rmSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { DiskFile } from './disk-file';
+
+const folder = mkdtempSync(join(tmpdir(), 'amalgam-disk-file-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+test('a file of 5 GiB has its size, and its bytes wherever they are', async () => {
+  const path = join(folder, 'large');
+  writeFileSync(path, 'begin');
+  truncateSync(path, 5 * 2 ** 30);
+  const open = openSync(path, 'r+');
+  writeSync(open, 'end', 5 * 2 ** 30 - 3);
+  closeSync(open);
+  const file = new DiskFile(path, 'large');
+  expect([file.name, file.size]).toEqual(['large', 5 * 2 ** 30]);
+  expect(await file.slice(0, 5).text()).toBe('begin');
+  const last = file.slice(5 * 2 ** 30 - 5, 6 * 2 ** 30);
+  expect([last.size, await last.text(), await last.slice(2, 4).text()]).toEqual([5, '\0\0end', 'en']);
+  expect((await file.slice(7, 7).arrayBuffer()).byteLength).toBe(0);
+});
