@@ -58,6 +58,11 @@ test('installs without a network in an empty folder, merges the sample, and lend
     const thrown =
       "import('amalgam').then(({ merge }) => merge('models: 3', { out: 'x' })).catch((e) => console.log(e.code + ' ' + (e.hint.length > 0)))";
     expect(run(process.execPath, '-e', thrown)).toBe('RecipeInvalid true\n');
+    const wrong =
+      "import('amalgam').then(async (a) => { for (const call of [() => a.plan(), () => a.merge('x'), () => a.perplexity('base', {}), () => a.generate('base', 'x', { maxTokens: NaN })]) await call().catch((e) => console.log(e.code + ' ' + e.message)); })";
+    expect(run(process.execPath, '-e', wrong)).toMatch(
+      /^Usage recipe is no text.*\nUsage out is no text.*\nUsage text is no text.*\nUsage maxTokens is NaN\.\n$/,
+    );
     writeFileSync(join(folder, 'typed.ts'), TYPED);
     const check = [
       '--noEmit',

@@ -65,7 +65,7 @@ function parseArguments<S extends Options>(verb: string, args: string[], spec: S
   const options = Object.fromEntries(
     flags.map(([flag, { kind }]) => [
       flag,
-      { type: kind === 'boolean' ? ('boolean' as const) : ('string' as const), multiple: kind === 'list' },
+      { type: kind === 'boolean' ? ('boolean' as const) : ('string' as const), multiple: kind !== 'boolean' },
     ]),
   );
   const parsed = refusingOddOnes(verb, () =>
@@ -77,7 +77,11 @@ function parseArguments<S extends Options>(verb: string, args: string[], spec: S
   const values: Readonly<Record<string, unknown>> = parsed.values;
   const found = Object.entries(spec).flatMap(([name, option]) => {
     const flag = flagOf(name, option);
-    const value = optionValue(flag, option, values[flag]);
+    const value = optionValue(
+      flag,
+      option,
+      option.kind === 'list' ? values[flag] : onlyOne(flag, values[flag]),
+    );
     return value === undefined ? [] : [[name, value] as const];
   });
   return {
@@ -85,6 +89,13 @@ function parseArguments<S extends Options>(verb: string, args: string[], spec: S
     options: Object.fromEntries(found) as OptionValues<S>,
     given: new Set(Object.keys(values)),
   };
+}
+
+/** @throws Usage where the flag was given several times: all but one would have no effect */
+function onlyOne(flag: string, given: unknown): unknown {
+  if (!Array.isArray(given)) return given;
+  if (given.length > 1) throw usage(`--${flag} is given ${given.length} times, and takes one value.`);
+  return given[0];
 }
 
 function refusingOddOnes<T>(verb: string, parse: () => T): T {

@@ -85,7 +85,7 @@ export function bestText(report: FindBestReport): string {
     ...(front.length > 1
       ? [
           '',
-          `The front on the choosing part, from the best on ${displayName(texts[0]!.name)} to that on ${displayName(texts[1]!.name)}:`,
+          `The front as it was on the choosing part, with the numbers of this one, from the best on ${displayName(texts[0]!.name)} to that on ${displayName(texts[1]!.name)}:`,
           ...columns([
             ['merge', ...texts.map(({ name }) => displayName(name))],
             ...front.map(({ label, blocks }) => [

@@ -87,6 +87,7 @@ describe('parseCommand', () => {
     ],
     [['plan'], 'plan needs <model>.'],
     [['plan', 'a.yml', 'b.yml'], 'b.yml is too much'],
+    [['evaluate', 'm', '--text', 'a', '--text', 'b'], '--text is given 2 times, and takes one value.'],
     [['plan', 'a.yml', '--out', 'x'], "Unknown option '--out'"],
     [['merge', 'a.yml'], 'merge needs exactly one of --out and --prepare.'],
     [['merge', 'a.yml', '--out', ''], 'merge needs exactly one of --out and --prepare.'],

@@ -1,7 +1,9 @@
 import { basename, join, resolve } from 'node:path';
 import { AmalgamError, fromErrorReport } from '../errors';
+import { generateOptions } from '../evaluate/options';
 import { repositoriesRead } from '../formats/recipe-models';
 import { parseRecipe } from '../formats/recipe-yaml';
+import { isInRange, rangeWords } from '../reports/option';
 import type { WorkerCalls } from '../worker/calls';
 import type { Place, Undo } from './arguments';
 import { isAccepted, openJob, openTargets, plannedJob, requireRecipe } from './job';
@@ -11,13 +13,13 @@ import { openOutput, requireCommitted } from './output-folder';
 export { AmalgamError } from '../errors';
 
 export const plan: typeof library.plan = (recipe, options = {}) =>
-  within(options, async (place) => {
+  within({ recipe }, options, async (place) => {
     const { calls, recipe: opened } = await open(recipe, options, place);
     return calls.plan(opened);
   });
 
 export const merge: typeof library.merge = (recipe, options) =>
-  within(options, async (place, ends) => {
+  within({ recipe, out: options?.out }, options ?? {}, async (place, ends) => {
     const { engine = 'auto', resume = false, stream = false, onProgress = () => {} } = options;
     const folder = resolve(place.workingFolder, options.out);
     const { output } = await openOutput(folder, place, resume);
@@ -40,7 +42,7 @@ export const merge: typeof library.merge = (recipe, options) =>
   });
 
 export const perplexity: typeof library.perplexity = (model, text, options = {}) =>
-  within(options, async (place, ends) => {
+  within({ model, text }, options, async (place, ends) => {
     const { engine = 'auto', onProgress = () => {} } = options;
     const { calls, targets } = await openTargets([model], place, options);
     ends(calls);
@@ -51,7 +53,7 @@ export const perplexity: typeof library.perplexity = (model, text, options = {})
   });
 
 export const generate: typeof library.generate = (model, prompt, options = {}) =>
-  within(options, async (place, ends) => {
+  within({ model, prompt }, options, async (place, ends) => {
     const {
       engine = 'auto',
       onProgress = () => {},
@@ -64,6 +66,11 @@ export const generate: typeof library.generate = (model, prompt, options = {}) =
     const { calls, targets } = await openTargets([model], place, options);
     ends(calls);
     const settings = { maxTokens, temperature, topP, seed, chat, weights };
+    for (const name of ['maxTokens', 'temperature', 'topP', 'seed'] as const) {
+      const option = generateOptions[name];
+      if (isInRange(option, settings[name])) continue;
+      throw new AmalgamError('Usage', `${name} is ${settings[name]}.`, `It takes ${rangeWords(option)}.`);
+    }
     return calls.generate({ target: targets[0]!, prompt, ...settings, engine }, onProgress);
   });
 
@@ -77,11 +84,23 @@ function open(recipe: string, options: library.Options, place: Place) {
   );
 }
 
-/** Does it in a session of its own, which ends with it. `ends`: whose job the signal cancels. */
+/**
+ * Does it in a session of its own, which ends with it. `ends`: whose job the signal cancels.
+ * @throws AmalgamError `Usage` for a text that is none: programs in JavaScript have no types
+ */
 async function within<T>(
+  texts: Readonly<Record<string, unknown>>,
   { folder = '.', signal, onNote = () => {} }: library.Options,
   act: (place: Place, ends: (calls: WorkerCalls) => void) => Promise<T>,
 ): Promise<T> {
+  for (const [name, value] of Object.entries(texts)) {
+    if (typeof value === 'string' && value !== '') continue;
+    throw new AmalgamError(
+      'Usage',
+      `${name} is no text, but ${String(value) || 'empty'}.`,
+      'Give it as a string.',
+    );
+  }
   const undo: Undo = [];
   const place = { workingFolder: resolve(folder), undo, say: onNote, write: async () => {} };
   let cancel = () => {};

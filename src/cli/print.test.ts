@@ -4,7 +4,7 @@ import type { Progress } from '../reports/job';
 import type { PlanReport } from '../reports/plan';
 import { bestText } from './best-text';
 import { planText, problemLines, progressPrinter, progressText } from './print';
-import { verifyText } from './verify-text';
+import { verifiedMerge, verifyText } from './verify-text';
 
 const plain = (text: string) => text.replaceAll(/[\u00a0\u202f]/g, ' ');
 
@@ -99,6 +99,11 @@ test('a verification says how far the tensors that differ are', () => {
   expect(text).toContain(
     'The bytes differ: within one rounding in 3 of 4 tensors, 2 of them to the bit; model.norm.weight by up to 3 steps of its dtype; lm_head by up to 1 step of its dtype.\n',
   );
+  const of = { model: 'm', recipe: '', version: '' };
+  const verdictOf = (...shards: Parameters<typeof verifyText>[0]['shards']) =>
+    verifiedMerge({ ...found, shards }, of).verdict;
+  expect(verdictOf(...shards)).toBe('some other weights');
+  expect(verdictOf(shard([['lm_head', 1]]))).toBe('within one rounding');
   expect(text).toContain('1 file missing: tokenizer.json\n');
   expect(text).toContain('not looked at, since the recipe here reads no such file: b/gone.safetensors\n');
   expect(text).toContain('1 file with other bytes than were written: config.json\n');
@@ -109,6 +114,10 @@ test('a verification says how far the tensors that differ are', () => {
   );
   expect(plain(verifyText({ ...found, shards: [other] }))).toContain(
     'Not this recipe: other weights in 3 of 4 tensors: a is not there in that shape and dtype; b by up to 900 steps',
+  );
+  expect(verdictOf(other)).toBe('another recipe');
+  expect(plain(verifyText({ ...found, shards: [other], changedInputs: ['x'] }))).toContain(
+    'Not of these inputs:',
   );
   const all = { listed: 4, missing: [], differing: [], unlisted: [] };
   expect(plain(verifyText({ ...found, shards: [shard([])], agrees: true, files: all }))).toContain(
@@ -218,7 +227,9 @@ test('of two texts the front is listed, the tuned number stands beside, and a se
       /^search fits the text it was tuned on: there perplexity changed by −63\.\d+ ± 0\.00 %, on other text by −1\.00 ± 0\.00 %\. /,
     ),
   );
-  const front = lines.indexOf('The front on the choosing part, from the best on tales to that on recipes:');
+  const front = lines.indexOf(
+    'The front as it was on the choosing part, with the numbers of this one, from the best on tales to that on recipes:',
+  );
   expect(lines.slice(front + 1, front + 4).map((line) => line.split(/ {2,}/))).toEqual([
     ['merge', 'tales', 'recipes'],
     ['front 1', expect.stringMatching(/^4\.48/), expect.stringMatching(/^12\.1/)],

@@ -56,15 +56,17 @@ function differenceText(report: VerifyReport): string {
   if (verdict === 'other files') return 'The bytes differ, but those of no tensor.';
   const far = differing.filter(isFar);
   const of = `in ${formatCount(tensors.near)} of ${formatCounted(tensors.all, 'tensor')}, ${formatCount(tensors.same)} of them to the bit`;
-  const rest = [...far, ...differing.filter((tensor) => !far.includes(tensor))].map(({ name, steps }) =>
+  const isOther = verdict === 'another recipe';
+  const named = isOther ? far : [...far, ...differing.filter((tensor) => !far.includes(tensor))];
+  const rest = named.map(({ name, steps }) =>
     steps === null
       ? `${displayName(name)} is not there in that shape and dtype`
       : `${displayName(name)} by up to ${formatCounted(steps, 'step')} of its dtype`,
   );
   const more = rest.length > MOST_NAMES ? [`${formatCount(rest.length - MOST_NAMES)} more`] : [];
   const words = [...rest.slice(0, MOST_NAMES), ...more].join('; ');
-  if (verdict === 'another recipe')
-    return `Not this recipe: other weights in ${formatCount(far.length)} of ${formatCounted(tensors.all, 'tensor')}: ${words}.`;
+  if (isOther)
+    return `Not ${report.changedInputs.length > 0 ? 'of these inputs' : 'this recipe'}: other weights in ${formatCount(far.length)} of ${formatCounted(tensors.all, 'tensor')}: ${words}.`;
   return `The bytes differ: within one rounding ${of}${words ? `; ${words}` : ''}.`;
 }
 
@@ -72,7 +74,8 @@ function isFar({ steps }: TensorComparison): boolean {
   return steps === null || steps > 1;
 }
 
-type Verdict = 'same bytes' | 'other files' | 'within one rounding' | 'another recipe';
+/** `some other weights`: of fewer than half of the tensors. */
+type Verdict = 'same bytes' | 'other files' | 'within one rounding' | 'some other weights' | 'another recipe';
 
 function verdictOf({ agrees, shards }: VerifyReport): {
   verdict: Verdict;
@@ -81,8 +84,8 @@ function verdictOf({ agrees, shards }: VerifyReport): {
   const all = shards.reduce((sum, shard) => sum + shard.tensors, 0);
   const differing = shards.flatMap((shard) => shard.differing);
   const near = all - differing.filter(isFar).length;
-  const verdict =
-    differing.length === 0 ? 'other files' : near < all / 2 ? 'another recipe' : 'within one rounding';
+  const nearly = near === all ? 'within one rounding' : 'some other weights';
+  const verdict = differing.length === 0 ? 'other files' : near < all / 2 ? 'another recipe' : nearly;
   return { verdict: agrees ? 'same bytes' : verdict, tensors: { all, near, same: all - differing.length } };
 }
 

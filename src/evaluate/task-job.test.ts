@@ -282,5 +282,9 @@ describe('answers that are written', () => {
     const { items } = scoreOf((await report()).models[0]!.tasks[0]!);
     expect(items[0]!.written).toBeTypeOf('string');
     expect(items[1]!.refused).toMatch(/An answer may have 100000 tokens; the model takes \d+\./);
+    const none = await score({ tasks: [{ file: { name: 'long.jsonl', text: JSON.stringify(long[1]) } }] });
+    expect((await none.report()).models[0]!.tasks[0]).toMatchObject({
+      error: { code: 'TaskInvalid', message: expect.stringMatching(/^No row of .* 100000 tokens/) },
+    });
   });
 });

@@ -148,6 +148,13 @@ export async function runTasks(
 const scoresOf = (tasks: readonly ReadTask[], scored: readonly TaskItem[][]): ScoredModel['tasks'] =>
   tasks.map(({ task }, t) => {
     const items = scored[t]!.sort((a, b) => a.docId - b.docId);
+    const why = items.length > 0 && items.every(({ refused }) => refused !== undefined) && items[0]!.refused;
+    if (why) {
+      const message = `No row of ${task.name} could be asked of this model: ${why}`;
+      return {
+        error: errorReport(new AmalgamError('TaskInvalid', message, 'Choose other rows, or another model.')),
+      };
+    }
     return { score: { metrics: aggregate(task.metrics, items), items } };
   });
 

@@ -112,8 +112,8 @@ function reading(
   return {
     consequence:
       spec.kind === 'choice' && spec.booleans
-        ? `It is set under amalgam, which mergekit ignores: there it is ${spec.default}. Write true for ${spec.booleans.true}, false for ${spec.booleans.false}.`
-        : 'It is set under amalgam, which mergekit ignores: it goes on without it.',
+        ? `In the recipe for mergekit it stands under amalgam, which mergekit ignores: there it is ${spec.default}. Write true for ${spec.booleans.true}, false for ${spec.booleans.false}.`
+        : 'In the recipe for mergekit it stands under amalgam, which mergekit ignores: it goes on without it.',
   };
 }
 

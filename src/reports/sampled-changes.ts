@@ -30,15 +30,21 @@ export function sampledWords(
   const distances = contributors.map(({ distance }) => distance);
   const moved = contributors.map((_, i) => `${names[i]} moved ${formatPercent(distances[i]!)}`);
   const ratio = Math.max(...distances) / Math.min(...distances);
+  // a model that is its base where it was looked at has nothing to compare
+  const known = pairs.filter(({ a, b }) => distances[a]! > 0 && distances[b]! > 0);
   const range = (of: (pair: ChangePair) => number) => {
-    const [least, most] = [Math.min, Math.max].map((end) => formatPercent(end(...pairs.map(of))));
+    const [least, most] = [Math.min, Math.max].map((end) => formatPercent(end(...known.map(of))));
     return least === most ? least : `${least} to ${most}`;
   };
   return [
     `From the base ${moved.join(', ')}`,
-    `norms 1 : ${Number.isFinite(ratio) ? ratio.toFixed(1) : '–'}`,
-    `signs oppose in ${range(({ conflict }) => conflict)} of what both changed most (50 % by chance)`,
-    `subspaces overlap by ${range(({ overlap }) => overlap)} (${range(({ chance }) => chance)} by chance)`,
+    ...(known.length === 0
+      ? []
+      : [
+          ...(Number.isFinite(ratio) ? [`norms 1 : ${ratio.toFixed(1)}`] : []),
+          `signs oppose in ${range(({ conflict }) => conflict)} of what both changed most (50 % by chance)`,
+          `subspaces overlap by ${range(({ overlap }) => overlap)} (${range(({ chance }) => chance)} by chance)`,
+        ]),
     `sampled from ${formatCounted(tensors, 'tensor')}, ${formatBytes(bytes)}`,
   ].join('; ');
 }

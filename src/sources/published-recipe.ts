@@ -50,7 +50,7 @@ export async function publishedRecipe(folder: ModelFolder, signal?: AbortSignal)
   throw new AmalgamError(
     'NotFound',
     `${displayName(folder.path)} does not say how it was merged: it has no mergekit_config.yml, and no recipe in its weights or its card.`,
-    'Open it as a model, or choose a merge that was published with its recipe.',
+    'It can be used as a model. To check its files by amalgam-hashes.json, where that lies beside them: verify --hashes.',
   );
 }
 

@@ -135,15 +135,10 @@ test('R47: an interrupted merge is offered at the start, and is resumed with its
   const interrupted = async () => [cutOff];
   await openStudio({}, { merge: merged, interrupted }, '20 of 56 tensors, 1.00 MB written.');
   await page.getByRole('button', { name: 'Resume' }).click();
+  const { recipe, destination } = cutOff;
   await expect
     .poll(() => merged.mock.calls[0]?.[0])
-    .toEqual({
-      recipe: cutOff.recipe,
-      engine: 'cpu',
-      destination: cutOff.destination,
-      stream: false,
-      resume: true,
-    });
+    .toEqual({ recipe, engine: 'cpu', destination, stream: false, resume: true });
 });
 
 test('a failed merge says what, what to do, and gives the details', async () => {

@@ -21,7 +21,7 @@ export const verifyVerb = defineVerb({
   name: 'verify',
   subjects: ['model'],
   about:
-    'Hashes every file and compares with amalgam-hashes.json, then repeats the merge that the metadata, or its mergekit_config.yml, describe and compares the bytes; of a model on the Hub, by ranges. Exit code 1 when they differ. --hashes leaves out the merge; --json has the tree hashes and the family with its licenses, which --card puts into a model card. The metadata names models, not folders: they are looked up beside the merged folder, or where the recipe of --recipe has them; that it is another recipe is said.',
+    'Hashes every file and compares with amalgam-hashes.json, then repeats the merge that the metadata, or its mergekit_config.yml, describe and compares the bytes; of a model on the Hub, by ranges. Exit code 1 when they differ. --hashes leaves out the merge; --json has the tree hashes and, of Hub models, the family with its licenses, which --card puts into a model card. The metadata names models, not folders: they are looked up beside the merged folder, or where the recipe of --recipe has them; that it is another recipe is said.',
   options: {
     recipe: { kind: 'text', argument: 'FILE', help: 'A recipe that has the models where they are.' },
     hashes: { kind: 'boolean', help: 'Hashes the files alone; no model is needed.', default: false },

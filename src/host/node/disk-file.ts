@@ -33,6 +33,6 @@ export class DiskFile extends File {
   }
 
   override async text() {
-    return new TextDecoder().decode(await this.arrayBuffer());
+    return new TextDecoder().decode(await buffer(this.stream()));
   }
 }

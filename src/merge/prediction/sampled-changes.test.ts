@@ -71,6 +71,10 @@ test('of models and LoRAs: what all of them measured says, from a small part of 
   expect(sampledWords(sampled, ['a', 'b', 'c']).replace(/\s/g, ' ')).toMatch(
     /^From the base a moved [\d.]+ %, b moved .*; norms 1 : \d\.\d; signs oppose in .* \(50 % by chance\); subspaces overlap by .*; sampled from 8 tensors, /,
   );
+  const still = sampled.contributors.map((one, i) => ({ ...one, distance: i === 0 ? one.distance : 0 }));
+  expect(sampledWords({ ...sampled, contributors: still }, ['a', 'b', 'c'])).toMatch(
+    /^From the base a moved [\d.]+.%, b moved 0\.0.%, c moved 0\.0.%; sampled from/,
+  );
   // nothing is known of two models without a base, or of one
   expect(await sampleChanges({ ...plan, contributors: ['workshop'] }, models)).toBeNull();
   const baseless = plan.tensors.map(({ base: _, ...tensor }) => tensor);
