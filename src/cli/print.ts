@@ -202,7 +202,7 @@ export function mergeText(report: MergeReport, folder: string, part?: { index: n
     : formatCounted(report.tensors.length, 'tensor');
   return [
     `Merged ${what}, ${formatBytes(bytes)}, in ${formatSeconds(report.seconds)} on ${engine}: ${folder}`,
-    ...(report.passed ? [passedWords(report.passed)] : []),
+    ...(report.passed && report.passed.files > 0 ? [passedWords(report.passed)] : []),
     ...(lora ? [...cutWords(lora), ...lora.notes.map((note) => displayName(note, 2000))] : []),
     ...(part ? [`Part ${part.index} of ${part.of}: join them when all are there.`] : []),
     ...(report.use?.length && !part ? ['Its README.md says how to use it.'] : []),

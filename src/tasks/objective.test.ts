@@ -23,5 +23,8 @@ test('every item is in one part; a loss is 1 − the metric, and the right answe
   const [first, ...rest] = items(6);
   const refused = taskBlocks(info, scored([{ ...first!, refused: 'too long' }, ...rest]), 'acc');
   expect(refused.tuning[0]!.length).toBe(2);
+  expect(() => taskBlocks(info, scored(items(1).slice(0, 2)), 'acc')).toThrow(
+    /^Of t too few rows could be asked/,
+  );
   expect(() => taskBlocks(info, scored(items(1)), 'acc_norm')).toThrow(/t has no acc_norm/);
 });

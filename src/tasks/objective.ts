@@ -11,7 +11,7 @@ const TIE = 1e-6;
 /**
  * Losses of a model on tasks, item by item, dealt out into the parts of the text: 1 − the metric, to tune on less the right
  * answers' share of the probability, a millionth of its logarithm.
- * @throws AmalgamError `Usage` for a task without the metric
+ * @throws AmalgamError `Usage` for a task without the metric, `TaskInvalid` for one with too few rows for all parts
  */
 export function taskBlocks(
   info: readonly TaskInfo[],
@@ -34,7 +34,20 @@ export function taskBlocks(
         return [{ loss: 1 - item.values[metric ?? mainMetric(info[t]!.metrics)]! - slope, tokens: 1 }];
       }),
     );
-  return { tuning: blocksOf('tuning'), choosing: blocksOf('choosing'), reporting: blocksOf('reporting') };
+  const blocks = {
+    tuning: blocksOf('tuning'),
+    choosing: blocksOf('choosing'),
+    reporting: blocksOf('reporting'),
+  };
+  for (const [t, { task }] of info.entries()) {
+    if (Object.values(blocks).every((part) => part[t]!.length > 0)) continue;
+    throw new AmalgamError(
+      'TaskInvalid',
+      `Of ${task} too few rows could be asked to tune on some, to choose on others and to report on others still.`,
+      'Raise the limit, or take a task with more rows.',
+    );
+  }
+  return blocks;
 }
 
 /** ln of the share of the choices' probability that the right ones have; of an item without choices its ln p. */

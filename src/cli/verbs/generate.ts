@@ -2,7 +2,7 @@ import process from 'node:process';
 import { generateOptions } from '../../evaluate/options';
 import { printableText } from '../../formats/names';
 import { counted, formatBytes } from '../../formats/quantity';
-import { defineVerb, runOptions, usage } from '../arguments';
+import { defineVerb, runOptions } from '../arguments';
 import { openTargets } from '../job';
 import { reportWriter } from '../report-file';
 
@@ -11,7 +11,7 @@ export const generateVerb = defineVerb({
   subjects: ['model'],
   about: "Continues a text; with --chat, answers it using the model's chat template.",
   options: {
-    prompt: { kind: 'text', argument: 'TEXT', help: 'The text that is continued.' },
+    prompt: { kind: 'text', argument: 'TEXT', help: 'The text that is continued.', needed: true },
     chat: {
       kind: 'boolean',
       help: 'The prompt is what a user says; the model answers by its chat template.',
@@ -19,10 +19,6 @@ export const generateVerb = defineVerb({
     },
     ...generateOptions,
     ...runOptions,
-  },
-
-  check({ options: { prompt } }) {
-    if (prompt === undefined) throw usage('generate needs --prompt TEXT.');
   },
 
   async run({ subjects, options }, place) {
