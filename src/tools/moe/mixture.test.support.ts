@@ -95,7 +95,11 @@ export async function write(
 /** The mixture of a recipe as it was written. */
 export async function written(dense: Dense, recipe: string, request: Partial<MoeRequest> = {}) {
   const report: MoeReport = await write(dense, recipe, request);
-  const { name, files: found } = (await listOutputs()).at(-1)!;
+  const last =
+    request.destination && 'name' in request.destination
+      ? request.destination.name
+      : `mixture-${outputs - 1}`;
+  const { name, files: found } = (await listOutputs()).find((output) => output.name === last)!;
   const files = new Map<string, Uint8Array<ArrayBuffer>>();
   for (const { path } of found) {
     files.set(path, new Uint8Array(await (await openOutputFile(name, path)).arrayBuffer()));
