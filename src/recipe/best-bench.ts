@@ -22,7 +22,7 @@ import type { BestText, FindBestRequest, SearchTasks, TextPart } from '../report
 import { amountOf } from '../reports/job';
 import { inParts, stretchesOf, type TextParts } from '../reports/text-parts';
 import { openRecords, type RecordHeader } from '../store/masks';
-import { taskBlocks } from '../tasks/objective';
+import { requireAllParts, taskBlocks } from '../tasks/objective';
 import { candidatesOf, readingRecipe, withLambda } from './candidates';
 import { type FindBestContext, findBest, USUAL_WORK } from './find-best-job';
 import type { BestBench, Outcome } from './measured-targets';
@@ -348,7 +348,11 @@ async function openBench(
       const report = await runTasks(asked, { ...(await sideBySide()), rows: host.rows });
       for (const [i, { tasks: outcomes }] of report.models.entries()) {
         const failed = outcomes.find((outcome) => 'error' in outcome);
-        const all = () => taskBlocks(report.tasks, outcomes, metric);
+        const all = () => {
+          const blocks = taskBlocks(report.tasks, outcomes, metric);
+          requireAllParts(report.tasks, blocks);
+          return blocks;
+        };
         scored.set(
           JSON.stringify(fresh[i]),
           failed && 'error' in failed ? { error: failed.error } : { blocks: all() },

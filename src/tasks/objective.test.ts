@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { meanLoss } from '../reports/paired-error';
 import type { ScoredModel, TaskInfo, TaskItem } from '../reports/tasks';
-import { taskBlocks } from './objective';
+import { requireAllParts, taskBlocks } from './objective';
 
 const items = (right: number) =>
   Array.from({ length: 9 }, (_, docId): TaskItem => {
@@ -23,7 +23,7 @@ test('every item is in one part; a loss is 1 − the metric, and the right answe
   const [first, ...rest] = items(6);
   const refused = taskBlocks(info, scored([{ ...first!, refused: 'too long' }, ...rest]), 'acc');
   expect(refused.tuning[0]!.length).toBe(2);
-  expect(() => taskBlocks(info, scored(items(1).slice(0, 2)), 'acc')).toThrow(
+  expect(() => requireAllParts(info, taskBlocks(info, scored(items(1).slice(0, 2)), 'acc'))).toThrow(
     /^Of t too few rows could be asked/,
   );
   expect(() => taskBlocks(info, scored(items(1)), 'acc_norm')).toThrow(/t has no acc_norm/);

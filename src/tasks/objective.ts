@@ -11,7 +11,7 @@ const TIE = 1e-6;
 /**
  * Losses of a model on tasks, item by item, dealt out into the parts of the text: 1 − the metric, to tune on less the right
  * answers' share of the probability, a millionth of its logarithm.
- * @throws AmalgamError `Usage` for a task without the metric, `TaskInvalid` for one with too few rows for all parts
+ * @throws AmalgamError `Usage` for a task without the metric
  */
 export function taskBlocks(
   info: readonly TaskInfo[],
@@ -39,6 +39,11 @@ export function taskBlocks(
     choosing: blocksOf('choosing'),
     reporting: blocksOf('reporting'),
   };
+  return blocks;
+}
+
+/** @throws AmalgamError `TaskInvalid` for a task with too few rows for all parts */
+export function requireAllParts(info: readonly TaskInfo[], blocks: ReturnType<typeof taskBlocks>): void {
   for (const [t, { task }] of info.entries()) {
     if (Object.values(blocks).every((part) => part[t]!.length > 0)) continue;
     throw new AmalgamError(
@@ -47,7 +52,6 @@ export function taskBlocks(
       'Raise the limit, or take a task with more rows.',
     );
   }
-  return blocks;
 }
 
 /** ln of the share of the choices' probability that the right ones have; of an item without choices its ln p. */
