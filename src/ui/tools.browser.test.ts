@@ -209,7 +209,7 @@ test('several LoRAs are combined in Merge, which writes a LoRA then', async () =
 
 test('choices that cannot be meant are refused before anything runs', async () => {
   const studio = await open('Collapse');
-  await page.getByLabelText('layers to remove').fill('6');
+  await page.getByLabelText('how many to remove').fill('6');
   await userEvent.keyboard('{Enter}');
   await expect.element(button('Collapse')).toHaveAccessibleDescription(/Cannot remove 6 layers of 6/);
   await page.getByRole('radio', { name: 'No target' }).click();
