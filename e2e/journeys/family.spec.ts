@@ -26,8 +26,8 @@ test('a family with licenses that contradict: said before the merge, in the card
     'README.md': readme,
   });
   const models = [
-    { id: 'them/first', files: { 'README.md': card('license: cc-by-nc-4.0') }, gated: 'manual' as const },
-    { id: 'them/middle', files: { 'README.md': based('them/first', 'other\nlicense_name: house rules') } },
+    { id: 'them/oldest', files: { 'README.md': card('license: cc-by-nc-4.0') }, gated: 'manual' as const },
+    { id: 'them/middle', files: { 'README.md': based('them/oldest', 'other\nlicense_name: house rules') } },
     { id: 'them/base', files: await files('base', based('them/middle', 'apache-2.0')) },
     { id: 'them/tuned', files: await files('workshop', based('[them/base, them/gone]', 'apache-2.0')) },
   ];
@@ -42,10 +42,10 @@ test('a family with licenses that contradict: said before the merge, in the card
     const planned = await amalgam(['plan', file, ...where]);
     expect(planned, planned.stderr).toMatchObject({ code: 0 });
     expect(planned.stdout).toMatch(
-      /family +them\/tuned \(apache-2\.0, merge\)\n +them\/base \(apache-2\.0, finetune\)\n +them\/middle \(other: house rules, finetune\)\n +them\/first \(cc-by-nc-4\.0\)\n +them\/gone \(gone or private\)/,
+      /family +them\/tuned \(apache-2\.0, merge\)\n +them\/base \(apache-2\.0, finetune\)\n +them\/middle \(other: house rules, finetune\)\n +them\/oldest \(cc-by-nc-4\.0\)\n +them\/gone \(gone or private\)/,
     );
     const words =
-      'them/tuned says apache-2.0, but comes from them/first (cc-by-nc-4.0): it allows nothing commercial.';
+      'them/tuned says apache-2.0, but comes from them/oldest (cc-by-nc-4.0): it allows nothing commercial.';
     expect(planned.stdout).toContain(`warning: ${words}`);
     expect(planned.stdout).toContain('Nothing is known of them/gone');
 
@@ -55,8 +55,8 @@ test('a family with licenses that contradict: said before the merge, in the card
     const written = readFileSync(join(out, 'README.md'), 'utf8');
     // its own license would be one that an ancestor forbids
     expect(parseDocument(written.split('---\n')[1]!).toJS()).not.toHaveProperty('license');
-    expect(written).toContain('* `them/first`: cc-by-nc-4.0\n');
-    expect(written).toMatch(/^them\/tuned says apache-2\.0, but comes from them\/first/m);
+    expect(written).toContain('* `them/oldest`: cc-by-nc-4.0\n');
+    expect(written).toMatch(/^them\/tuned says apache-2\.0, but comes from them\/oldest/m);
 
     // somebody publishes it as free for everything
     const claimed = written.replace('library_name:', 'license: mit\nlibrary_name:');
@@ -83,10 +83,10 @@ test('a family with licenses that contradict: said before the merge, in the card
       uncheckedInputs: [],
     });
     expect(result.family.map(({ id }: { id: string }) => id).sort()).toEqual(
-      ['base', 'gone', 'merged', 'middle', 'root', 'tuned'].map((name) => `them/${name}`),
+      ['base', 'gone', 'merged', 'middle', 'oldest', 'tuned'].map((name) => `them/${name}`),
     );
     expect(result.licenses.map(({ message }: { message: string }) => message)).toContain(
-      'them/merged says mit, but comes from them/first (cc-by-nc-4.0): it allows nothing commercial.',
+      'them/merged says mit, but comes from them/oldest (cc-by-nc-4.0): it allows nothing commercial.',
     );
     const once = readFileSync(join(work, 'card.md'), 'utf8');
     expect(once.startsWith(claimed.trimEnd())).toBe(true);
