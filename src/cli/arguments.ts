@@ -70,7 +70,7 @@ function parseArguments<S extends Options>(verb: string, args: string[], spec: S
   );
   const parsed = refusingOddOnes(verb, () =>
     parseArgs({
-      ...{ args, options: { ...options, quiet: { type: 'boolean' } } },
+      ...{ args: joined(args, options), options: { ...options, quiet: { type: 'boolean' } } },
       ...{ allowPositionals: true, strict: true },
     }),
   );
@@ -89,6 +89,17 @@ function parseArguments<S extends Options>(verb: string, args: string[], spec: S
     options: Object.fromEntries(found) as OptionValues<S>,
     given: new Set(Object.keys(values)),
   };
+}
+
+/** The arguments with a negative number put to its flag (`--t -5` → `--t=-5`), which alone reads as another flag. */
+function joined(args: readonly string[], options: Readonly<Record<string, { type: string }>>): string[] {
+  return args.reduce<string[]>((all, arg) => {
+    const before = all.at(-1);
+    const isValue = before?.startsWith('--') && options[before.slice(2)]?.type === 'string';
+    if (isValue && /^-[\d.]/.test(arg)) all[all.length - 1] = `${before}=${arg}`;
+    else all.push(arg);
+    return all;
+  }, []);
 }
 
 /** @throws Usage where the flag was given several times: all but one would have no effect */

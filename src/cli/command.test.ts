@@ -50,6 +50,14 @@ describe('parseCommand', () => {
     });
   });
 
+  test('a negative number is a value, not another flag', () => {
+    for (const args of [['--top-p', '-0.5'], ['--top-p=-0.5']])
+      expect(refused(['generate', 'm', '--prompt', 'x', ...args])).toMatchObject({
+        code: 'Usage',
+        message: expect.stringMatching(/^--top-p is -0.5; it is /),
+      });
+  });
+
   test('help is help wherever it stands', () => {
     for (const args of [['--help'], ['help']]) expect(parseCommand(args)).toEqual({ verb: 'help' });
     for (const args of [

@@ -17,11 +17,16 @@ type InputFile = { textFile: string } | { tokensFile: string };
 
 /** @throws AmalgamError `NotFound`, `NotUtf8`, `LfsPointer` */
 export async function readTextFile(name: string, workingFolder: string): Promise<string> {
-  const bytes = await readFile(resolve(workingFolder, name)).catch((thrown: NodeJS.ErrnoException) => {
-    const why = thrown.code === 'ENOENT' ? 'there is no such file' : thrown.message;
-    throw new AmalgamError('NotFound', `${name} cannot be read: ${why}.`, 'Give the path of a file.');
+  return utf8Text(await readGiven(resolve(workingFolder, name), name, 'Give the path of a file.'), name);
+}
+
+/** The bytes of a file that was named by a person. @throws AmalgamError `NotFound` with the reason in words */
+export async function readGiven(path: string, name: string, hint: string): Promise<Uint8Array<ArrayBuffer>> {
+  const bytes = await readFile(path).catch((thrown: NodeJS.ErrnoException) => {
+    const known = { ENOENT: 'there is no such file', EISDIR: 'it is a folder' }[thrown.code ?? ''];
+    throw new AmalgamError('NotFound', `${name} cannot be read: ${known ?? thrown.message}.`, hint);
   });
-  return utf8Text(new Uint8Array(bytes), name);
+  return new Uint8Array(bytes);
 }
 
 /** The text of a file, or of the rows of a `.jsonl` file. @throws NotFound, TextEmpty; JsonInvalid naming the line */

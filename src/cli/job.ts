@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer';
-import { readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
@@ -17,6 +16,7 @@ import type { RunTarget } from '../reports/evaluate';
 import type { PlanReport } from '../reports/plan';
 import type { WorkerCalls } from '../worker/calls';
 import { isHubAddress, type Place, usage } from './arguments';
+import { readGiven } from './input-files';
 import { hubCacheFolder, lookUpModels, publishedNames, requireModelNames } from './model-lookup';
 import type { CommandWorker } from './node-worker';
 import { problemLines } from './print';
@@ -58,14 +58,11 @@ export function hubAddress(hub: string | undefined): { url?: string; token?: str
  * @throws RecipeInvalid with the line and column of every mistake, NotFound
  */
 export async function readRecipe(file: string): Promise<Recipe> {
-  const bytes = await readFile(file).catch((thrown: NodeJS.ErrnoException) => {
-    const why = thrown.code === 'ENOENT' ? 'there is no such file' : thrown.message;
-    throw new AmalgamError('NotFound', `${file} cannot be read: ${why}.`, 'Give the path of a recipe file.');
-  });
+  const bytes = await readGiven(file, file, 'Give the path of a recipe file.');
   if (!isUtf8(bytes)) {
     throw new AmalgamError('RecipeInvalid', `${file} is not UTF-8 text.`, 'Save it as UTF-8.');
   }
-  return requireRecipe(file, parseRecipe(bytes.toString()));
+  return requireRecipe(file, parseRecipe(new TextDecoder().decode(bytes)));
 }
 
 /** What was read of a recipe. @throws RecipeInvalid with the line and column of every mistake */

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Recipe } from '../formats/recipe';
 import { readText, taskSource } from './input-files';
+import { readRecipe } from './job';
 import { calibrationNames, publishedTexts, readCalibrationTexts, renameTexts } from './recipe-texts';
 
 const recipe: Recipe = {
@@ -79,6 +80,11 @@ test('R52: a recipe cannot have a device read', async () => {
 test('says what cannot be read', async () => {
   const folder: Recipe = { ...recipe, models: [], parameters: { calibration: '.' } };
   await expect(readCalibrationTexts(folder, [first])).rejects.toMatchObject({ code: 'NotFound' });
+  for (const read of [() => readText('.', first), () => readRecipe(first)])
+    await expect(read()).rejects.toMatchObject({
+      code: 'NotFound',
+      message: expect.stringMatching(/cannot be read: it is a folder\.$/),
+    });
 });
 
 test.each([

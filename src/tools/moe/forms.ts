@@ -121,8 +121,9 @@ export function formOf(recipe: MoeRecipe, modelTypes: readonly string[]): MoeFor
   const able = asked.filter(({ from }) => modelTypes.every((type) => from.includes(type)));
   if (able.length === 0) {
     const types = [...new Set(modelTypes)].map((type) => displayName(type)).join(', ');
-    const ways = asked.map(({ title, from }) => `${title} of ${from.join(' and ')}`).join('; ');
-    throw refuse(`Models of type ${types} make no mixture of experts.`, `These do: ${ways}.`);
+    const wanted = architecture === '' ? 'mixture of experts' : asked.map(({ title }) => title).join(' or ');
+    const ways = FORMS.map(({ title, from }) => `${title} of ${from.join(' and ')}`).join('; ');
+    throw refuse(`Models of type ${types} make no ${wanted}.`, `What can be made: ${ways}.`);
   }
   const form = able.find((one) => one.refuses(recipe) === undefined);
   if (form) return form;

@@ -175,7 +175,7 @@ describe('a mixture that cannot be is refused with the reason', () => {
       hidden('shared_experts: [{source_model: a}, {source_model: b}]\n'),
       /Mixtral: it has no shared expert.*DeepSeek MoE: it takes one/,
     ],
-    ['llama', hidden('architecture: qwen3\n'), /Models of type llama make no mixture/],
+    ['llama', hidden('architecture: qwen3\n'), /Models of type llama make no Qwen3 MoE/],
     ['llama', hidden('architecture: gpt\n'), /No mixture has the architecture gpt/],
     ['qwen2', hidden(), /exactly one shared expert/],
     ['qwen3', hidden('shared_experts: [{source_model: a}]\n'), /Qwen3 MoE: it has no shared expert/],

@@ -40,7 +40,9 @@ export function measuredWords({ left, quality }: Pick<TransplantReport, 'left' |
       ({ tensor, mean }) => `${tensor}: ${formatPercent(mean)} of the donor's new rows is left unmade`,
     ),
     ...(quality
-      ? [`${qualityWords(quality.before)} before, ${qualityWords(quality.after)} after, on the same text`]
+      ? [
+          `${qualityWords(quality.before)} before, ${qualityWords(quality.after)} after, on the same text${quality.after.margin === null ? '' : ' (±: 95 %, each by itself)'}`,
+        ]
       : []),
   ];
 }
