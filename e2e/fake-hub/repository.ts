@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import { parseDocument } from 'yaml';
-import { DiskFile } from '../../src/host/node/disk-file';
+import { DiskFile } from '../../src/host/node/storage';
 
 /** A model, or a dataset, to serve. Its files are a folder on disk or given by path; disk files are read as they are asked for. */
 export interface FakeModel {

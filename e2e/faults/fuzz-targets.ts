@@ -26,7 +26,7 @@ import { readTokenizerJson } from '../../src/formats/tokenizer-json';
 import { bufferSource } from '../../src/sources/buffer-source';
 import { announcedWaitMs } from '../../src/sources/transfer';
 import { parseRecord } from '../../src/store/blob-record';
-import { ownTask } from '../../src/tasks/own-task';
+import { ownTask } from '../../src/tasks/shipped';
 import { buildItems } from '../../src/tasks/task-items';
 import { recipeInLink, recipeLink } from '../../src/ui/state/recipe-draft';
 import { ggufTargets } from './fuzz-gguf';

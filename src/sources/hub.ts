@@ -1,12 +1,11 @@
 import { datasetInfo, listModels, modelInfo } from '@huggingface/hub';
 import * as v from 'valibot';
-import { AmalgamError } from '../errors';
+import { AmalgamError, errorReport } from '../errors';
 import { type HubId, hubFile, parseDatasetId, parseHubId } from '../formats/hub-id';
 import type { FamilyMember } from '../formats/model-family';
 import { displayName } from '../formats/names';
 import type { HubHit, HubQuery } from '../reports/models';
 import type { RequestSubject } from './http-error';
-import { readFamily } from './hub-family';
 import { type HubRepo, listRepo, type RepoFacts, repoInfo } from './hub-file';
 import { type Hub, hubFailure, hubFetch } from './hub-request';
 import type { ModelFile, ModelFolder } from './model-folder';
@@ -158,4 +157,58 @@ function repoOf(hub: Hub, type: 'model' | 'dataset', id: string): HubRepo {
   const [page, name] =
     type === 'model' ? [`${hub.url}/${id}`, id] : [`${hub.url}/datasets/${id}`, `the dataset ${id}`];
   return { id, page, subject: { name, host: new URL(hub.url).host, page } };
+}
+
+// The family of a model on a hub: the models that it was made from, and those that these were.
+
+/** More are hardly looked at. */
+const MOST_MEMBERS = 60;
+/** A hub that is slow to answer does not hold up the model that is opened. */
+const PATIENCE_MS = 10_000;
+
+/** Answers of each hub, which many models have in common. */
+const answers = new WeakMap<Hub, Map<string, Promise<FamilyMember>>>();
+
+/**
+ * The member itself, then its ancestors, the nearest first, each once. One whose page cannot be read says so.
+ * @throws Canceled
+ */
+async function readFamily(hub: Hub, own: FamilyMember, signal?: AbortSignal): Promise<FamilyMember[]> {
+  const family = [own];
+  const seen = new Set([own.id]);
+  for (let generation = [own]; generation.length > 0; ) {
+    const parents = [...new Set(generation.flatMap(({ parents }) => parents))].filter((id) => !seen.has(id));
+    const asked = parents.slice(0, MOST_MEMBERS - family.length);
+    for (const id of asked) seen.add(id);
+    generation = await Promise.all(asked.map((id) => memberOf(hub, id, signal)));
+    family.push(...generation);
+  }
+  return family;
+}
+
+async function memberOf(hub: Hub, id: string, signal?: AbortSignal): Promise<FamilyMember> {
+  const known = answers.get(hub) ?? new Map<string, Promise<FamilyMember>>();
+  answers.set(hub, known);
+  const asked = known.get(id) ?? askMember(hub, id);
+  known.set(id, asked);
+  const member = await asked;
+  if (member.unread !== undefined) known.delete(id);
+  signal?.throwIfAborted();
+  return member;
+}
+
+async function askMember(hub: Hub, id: string): Promise<FamilyMember> {
+  const subject = { name: id, host: new URL(hub.url).host, page: `${hub.url}/${id}` };
+  try {
+    const said = await modelInfo({
+      ...{ name: id, hubUrl: hub.url, additionalFields: ['sha', 'tags', 'cardData'] },
+      fetch: hubFetch(hub, subject, AbortSignal.timeout(PATIENCE_MS)),
+    });
+    // a repository that was renamed answers under its new name
+    return { ...repoInfo(said).member, id };
+  } catch (thrown) {
+    const { code } = errorReport(await hubFailure(thrown, subject));
+    const isAbsent = code === 'NotFound' || code === 'Unauthorized' || code === 'Gated';
+    return { id, parents: [], unread: isAbsent ? 'absent' : 'silent' };
+  }
 }

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
+import { watchStorage } from '../worker/client';
 import { fakeStorage } from './opfs.test.fake';
-import { watchStorage } from './storage-watch';
 
 test('R37: storage that is cleared while a job runs is noticed once; an ended watch says nothing', async () => {
   vi.useFakeTimers();

@@ -1,9 +1,8 @@
 /** The tasks that ship, with the prompts of lm-evaluation-harness 0.4.13 (`lm_eval/tasks/<task>`). */
 import { AmalgamError } from '../errors';
-import type { Row } from '../foreign/parquet';
+import type { Row, RowValue } from '../foreign/parquet';
 import { displayName } from '../formats/names';
 import type { ShippedTask, TaskSource } from '../reports/tasks';
-import { ownTask } from './own-task';
 import { capitalize, lstrip, strip } from './python';
 import sampleRetrieval from './sample_retrieval.jsonl?raw';
 import sampleSimilarity from './sample_similarity.tsv?raw';
@@ -21,7 +20,7 @@ import {
   textOf,
   textsOf,
 } from './task';
-import { exactMatch } from './written-answers';
+import { exactMatch, instructions } from './written-answers';
 
 /** One of several tasks by the same prompts has its subset in the name: `mmlu_anatomy`. */
 type Shipped = Omit<Task, 'name'> & { title: string; subsets?: string[] };
@@ -275,4 +274,43 @@ function openShipped(name: string): Task {
     `There is no task “${displayName(name)}”.`,
     `There are ${Object.keys(SHIPPED).join(', ')} (mmlu with its subset: mmlu_anatomy), or a file of your own.`,
   );
+}
+
+// Tasks of one's own: what a file of rows asks, by the names of its columns.
+
+/**
+ * Rows of one's own: a question, choices, and the answer by its number from 0, its text, or true or false where those are
+ * the choices; or of embeddings and written answers, by the names of their columns.
+ */
+export function ownTask(fileName: string, lines: string): Task {
+  const task = {
+    ...{ name: fileName.replace(/\.\w+$/, ''), version: null },
+    data: { name: fileName, lines },
+    ...{ training: null, validation: null, test: 'test', fewshotSplit: 'test', sampler: 'default' as const },
+    description: '',
+  };
+  const [first = ''] = lines.split('\n', 1);
+  if (/"sentence2"\s*:/.test(first)) return { ...task, ...similarity };
+  if (/"positive"\s*:/.test(first)) return { ...task, ...retrieval };
+  if (/"instruction_id_list"\s*:/.test(first)) return { ...task, ...instructions };
+  if (/"answer"\s*:\s*".*#### /.test(first)) return { ...task, ...exactMatch };
+  return {
+    ...task,
+    ...{ outputType: 'multiple_choice', metrics: ['acc', 'acc_norm'] },
+    columns: ['question', 'choices', 'answer'],
+    ask(row) {
+      const choices = textsOf(row, 'choices');
+      const context = `Question: ${textOf(row, 'question')}\nAnswer:`;
+      return choiceQuestion(context, choices, ownAnswer(row.answer, choices));
+    },
+  };
+}
+
+function ownAnswer(answer: RowValue | undefined, choices: readonly string[]): number {
+  if (typeof answer === 'number') return answer;
+  if (typeof answer === 'string') return choices.indexOf(answer);
+  if (typeof answer !== 'boolean') throw new RowFault('it has no answer');
+  const words = answer ? ['true', 'yes'] : ['false', 'no'];
+  const said = choices.map((choice) => words.includes(choice.toLowerCase()));
+  return said.filter(Boolean).length === 1 ? said.indexOf(true) : -1;
 }

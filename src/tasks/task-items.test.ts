@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { openParquet, type Row, type RowValue } from '../foreign/parquet';
-import { ownTask } from './own-task';
-import { openTask, shippedTasks } from './shipped';
+import { openTask, ownTask, shippedTasks } from './shipped';
 import { buildItems, type Item, type ItemOptions } from './task-items';
 
 const FIXTURES = new URL('../../e2e/fixtures/tasks/', import.meta.url);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Row } from '../foreign/parquet';
 import { followed } from './instruction-checks';
 import { aggregate, scoreWritten } from './metrics';
-import { ownTask } from './own-task';
+import { ownTask } from './shipped';
 import { buildItems } from './task-items';
 import { cutAnswer } from './written-answers';
 

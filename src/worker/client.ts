@@ -6,11 +6,10 @@
 import * as Comlink from 'comlink';
 import { AmalgamError } from '../errors';
 import { onYield } from '../host/run-lock';
-import { startWorker } from '../platform';
+import { folderIn, startWorker, storageRoot } from '../platform';
 import type { InterruptedRun, MergeRequest } from '../reports/merge';
 import type { ModelInfo } from '../reports/models';
 import { canceled } from '../sources/cancellation';
-import { watchStorage } from '../store/storage-watch';
 import type { WorkerCalls } from './calls';
 import workerUrl from './main.worker.ts?worker&url';
 import { callRemote, type Outcome, proxyOf, type RemoteWorker, reports } from './remote';
@@ -166,4 +165,41 @@ export function connectWorker(start: () => Worker = () => startWorker(workerUrl,
   return new Proxy(calls, {
     get: (target, name) => Reflect.get(name in own ? own : target, name),
   }) as Engine;
+}
+
+// Watches, from the page, whether the site's storage is cleared while a job runs. A worker that holds a file open then
+// waits in its next write for ever (Chromium 156), without an error.
+
+/** An empty folder that is there until everything goes. */
+const MARK = 'in-use';
+const LOOK_MS = 2000;
+
+/**
+ * Calls `onCleared` once when the storage is cleared.
+ * @returns ends the watch
+ */
+export function watchStorage(onCleared: () => void): () => void {
+  let isOver = false;
+  const look = async (root: FileSystemDirectoryHandle) => {
+    while (!isOver) {
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+      const isThere = await folderIn(root, MARK).then(
+        () => true,
+        (thrown: unknown) => !(thrown instanceof DOMException && thrown.name === 'NotFoundError'),
+      );
+      if (isThere || isOver) continue;
+      isOver = true;
+      onCleared();
+    }
+  };
+  const watch = async () => {
+    const root = await storageRoot();
+    await folderIn(root, MARK, true);
+    await look(root);
+  };
+  // a browser without storage, or a private window that refuses it: nothing can be cleared there
+  watch().catch(() => undefined);
+  return () => {
+    isOver = true;
+  };
 }

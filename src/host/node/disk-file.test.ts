@@ -2,7 +2,7 @@ import { closeSync, mkdtempSync, openSync, rmSync, truncateSync, writeFileSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { DiskFile } from './disk-file';
+import { DiskFile } from './storage';
 
 const folder = mkdtempSync(join(tmpdir(), 'amalgam-disk-file-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -1,6 +1,7 @@
 /** The part of the browser's storage that Amalgam uses, in folders of this machine: files with synchronous access. */
 import {
   closeSync,
+  createReadStream,
   existsSync,
   fstatSync,
   fsyncSync,
@@ -14,12 +15,13 @@ import {
 } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { AmalgamError } from '../../errors';
 import { checkByteRange } from '../../sources/byte-source';
 import { spareArray } from '../../sources/spare-arrays';
 import type { OpenSource } from '../../store/blobs';
 import { destinationError } from '../../write/destination-error';
-import { DiskFile } from './disk-file';
 
 /**
  * The outermost folder that was made so that `path` is one; undefined where it was there. Node's own `recursive` asks again
@@ -225,3 +227,38 @@ export function inWords<T>(path: string, act: () => T): T {
 }
 
 const UNUSABLE = new Set(['EROFS', 'EACCES', 'EPERM', 'ENOTDIR', 'EEXIST', 'ENOENT', 'EIO']);
+
+/** A file on the disk, of any size: `openAsBlob` of Node 20 takes one of 4 GiB or more for a shorter one. */
+export class DiskFile extends File {
+  readonly #path: string;
+  readonly #begin: number;
+  readonly #size: number;
+
+  constructor(path: string, name: string, begin = 0, size = statSync(path).size) {
+    super([], name);
+    [this.#path, this.#begin, this.#size] = [path, begin, size];
+  }
+
+  override get size() {
+    return this.#size;
+  }
+
+  override slice(begin = 0, end = this.#size) {
+    const size = Math.max(0, Math.min(end, this.#size) - begin);
+    return new DiskFile(this.#path, this.name, this.#begin + begin, size);
+  }
+
+  override stream() {
+    const place = { start: this.#begin, end: this.#begin + this.#size - 1 };
+    const file = this.#size === 0 ? Readable.from([]) : createReadStream(this.#path, place);
+    return Readable.toWeb(file) as ReadableStream<Uint8Array<ArrayBuffer>>;
+  }
+
+  override async arrayBuffer() {
+    return new Uint8Array(await buffer(this.stream())).buffer;
+  }
+
+  override async text() {
+    return new TextDecoder().decode(await buffer(this.stream()));
+  }
+}

@@ -4,11 +4,14 @@ import { copyOf, type Recipe } from '../../formats/recipe';
 import type { OpenModels } from '../../host/models';
 import { warningsOf } from '../../inputs/problems';
 import { mergeRecipe, recipePlanReport } from '../../recipe/recipe-jobs';
-import type { Progress } from '../../reports/job';
-import type { ConvertReport, ConvertRequest } from './report';
+import type { BackendChoice } from '../../reports/backend';
+import type { DestinationSpec, Progress } from '../../reports/job';
+import type { MergeReport } from '../../reports/merge';
+import type { OptionValues } from '../../reports/option';
+import type { convertOptions } from './options';
 
 /** The recipe that writes a model in this form, bytes unchanged where the form does not ask for others. */
-export function conversionOf({ model, form }: Pick<ConvertRequest, 'model' | 'form'>): Recipe {
+function conversionOf({ model, form }: Pick<ConvertRequest, 'model' | 'form'>): Recipe {
   const { dtype, gguf, ggufOnly, shardBytes } = form;
   return {
     ...copyOf(model),
@@ -37,3 +40,16 @@ async function runConvert(
 
 /** The calls of the tool. */
 export const jobs = { convert: runConvert } as const;
+
+// Conversion of one model across the worker boundary.
+
+interface ConvertRequest {
+  /** `path` or `base+adapter`, which becomes one model. */
+  model: string;
+  form: OptionValues<typeof convertOptions>;
+  engine: BackendChoice;
+  destination: DestinationSpec;
+}
+
+/** The report of the merge that wrote it, what is to be known of the model, and the names of all files. */
+type ConvertReport = MergeReport & { notes: string[]; files: string[] };

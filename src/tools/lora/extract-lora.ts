@@ -21,6 +21,7 @@ import {
   adapterCard,
   adapterFile,
   copied,
+  factorEntries,
   inMemory,
 } from './adapter-file';
 import { checkExtraction, checkMerged, type MergeCheck, requireChange } from './checks';
@@ -37,7 +38,6 @@ import {
 } from './lora-modules';
 import { ranksWithin } from './rank-choice';
 import type { ExtractLoraReport } from './report';
-import { factorEntries } from './write-adapter';
 
 // The tensors of an adapter under PEFT's key names (its `save_and_load.py`), from what changed and the ranks chosen.
 

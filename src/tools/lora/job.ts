@@ -10,13 +10,13 @@ import { commitOutput } from '../../write/output-commit';
 import { openSides } from '../difference/compare-models';
 import { weightFiles } from '../difference/compare-tensors';
 import type { CompareProgress } from '../difference/report';
+import { writeAdapter } from './adapter-file';
 import { checkExtraction } from './checks';
 import { extractLora } from './extract-lora';
 import { runMeasureLora } from './measure';
 import { extractOptions } from './options';
 import type { ExtractLoraReport, ExtractLoraRequest } from './report';
 import { runReshapeLora } from './reshape';
-import { writeAdapter } from './write-adapter';
 
 /**
  * Extracts an adapter. Whatever fails, the destination is discarded: nothing that looks complete is left.

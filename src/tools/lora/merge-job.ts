@@ -1,6 +1,9 @@
 /** One merge whose change is cut to a LoRA of its base: merged tensor by tensor, decomposed, checked, written. */
 
+import type { Backend } from '../../backend/backend';
 import { calibrate } from '../../calibration/job';
+import { castPlans, openMerged } from '../../evaluate/planned-weights';
+import { isWeightDtype } from '../../formats/dtype';
 import { textSha256 } from '../../formats/hashes';
 import { withRecipeLink } from '../../formats/model-card';
 import { formatRecipe } from '../../formats/recipe-format';
@@ -9,20 +12,25 @@ import { openBackend } from '../../host/backends';
 import { progressMeter } from '../../host/progress-meter';
 import { withResources } from '../../host/resources';
 import { openHashedInputs } from '../../host/weight-inputs';
+import type { Model, ModelTensor } from '../../inputs/model';
 import { collectProblems } from '../../inputs/problems';
-import { inputName } from '../../inputs/stored-tensor';
+import { derivedTensor } from '../../inputs/row-map';
+import { inputName, type ReadTensor } from '../../inputs/stored-tensor';
 import { requireClean } from '../../merge/plan/clean-plan';
+import type { Plan, TensorPlan } from '../../merge/plan/plan';
+import { storedInputs } from '../../merge/plan/plan-bytes';
 import { resolveHeads } from '../../merge/plan/tied-heads';
+import type { Prepared } from '../../merge/tensor/prepared';
 import { studioAddress } from '../../merge/version';
+import { tensorKey } from '../../models/families';
 import type { CutToLora } from '../../recipe/recipe-jobs';
 import type { Progress } from '../../reports/job';
 import { cutWords } from '../../reports/lora';
 import { commitOutput } from '../../write/output-commit';
 import { openSides } from '../difference/compare-models';
 import { weightFiles } from '../difference/compare-tensors';
+import { writeAdapter } from './adapter-file';
 import { extractLora } from './extract-lora';
-import { openMergedModel } from './merged-model';
-import { writeAdapter } from './write-adapter';
 
 const DTYPES = { float32: 'F32', float16: 'F16', bfloat16: 'BF16' } as const;
 
@@ -106,3 +114,45 @@ export const cutToLora: CutToLora = async (plan, request, models, signal, onProg
     };
   });
 };
+
+// The model that a plan would write, as one side of a difference: a tensor is merged when it is read, in F32 and whole.
+
+/**
+ * @param base whose tensors the merge has
+ * @param read of the inputs of the plan
+ */
+async function openMergedModel(
+  plan: Plan,
+  base: Model,
+  engine: Backend,
+  read: ReadTensor,
+  prepared: Prepared | undefined,
+): Promise<{ model: Model; close(): void }> {
+  const planned = castPlans(plan.tensors).map((tensor) =>
+    tensor.copy || !isWeightDtype(tensor.dtype) ? tensor : { ...tensor, dtype: 'F32' as const },
+  );
+  const computed = planned.filter(({ copy }) => !copy);
+  const merged = await openMerged(plan, computed, [engine], read, prepared);
+  const family = base.checkpoint.family;
+  const viewOf = (tensor: TensorPlan): ModelTensor['view'] => {
+    if (tensor.copy) return { origin: tensor.copy };
+    const place = { folder: plan.cut?.base ?? base.ref, file: 'merged', key: tensor.name };
+    const origin = derivedTensor(place, tensor.shape, storedInputs(tensor), async () => {
+      const bytes = await merged.read(tensor, 0, 4 * tensor.elements);
+      const values = new Float32Array(bytes.buffer, bytes.byteOffset, tensor.elements);
+      return async (begin, end) => values.subarray(begin, end);
+    });
+    return { origin };
+  };
+  const tensors = new Map(
+    planned.map((tensor): [string, ModelTensor] => {
+      const { name, shape, dtype } = tensor;
+      return [tensorKey(name, family), { name, shape, dtype, view: viewOf(tensor) }];
+    }),
+  );
+  const hasHead = base.head !== undefined && tensors.has(base.head);
+  return {
+    model: { ...base, ref: 'the merge', tensors, tied: base.tied && !hasHead },
+    close: () => merged.rest(),
+  };
+}

@@ -22,7 +22,7 @@ import type { RankChoice } from '../../reports/lora';
 import { findFile } from '../../sources/model-folder';
 import { commitOutput } from '../../write/output-commit';
 import type { CompareProgress } from '../difference/report';
-import { adapterFile, copied } from './adapter-file';
+import { adapterFile, copied, factorEntries, writeAdapter } from './adapter-file';
 import { ADAPTER, adapterFolder } from './checks';
 import { moduleOf, PREFIX } from './extract-lora';
 import { type LoraPart, measured, readPart, requireFactors, svdOf, transposed } from './factors';
@@ -30,7 +30,6 @@ import { factorsOf, isWanted, type LoraFactors } from './lora-modules';
 import { openLora } from './measure';
 import { rankOf, ranksWithin } from './rank-choice';
 import type { ExtractLoraReport, ReshapeLoraRequest } from './report';
-import { factorEntries, writeAdapter } from './write-adapter';
 
 /** A module as it is going to be written. */
 interface Shaped {

@@ -18,8 +18,7 @@ import { choiceName, chosenModel, fileNameOf } from '../../ui/state/roles';
 import { beginTool, chooseToolModels, editTool, whyNotSaved } from '../../ui/state/tool-jobs';
 import { useStudio, useStudioState } from '../../ui/studio-context';
 import { transplantOptions } from './options';
-import { qualityWords } from './quality-words';
-import type { TransplantPlan, TransplantReport } from './report';
+import { qualityWords, type TransplantPlan, type TransplantReport } from './report';
 
 /** One model with the tokenizer of another. */
 export function Screen() {

@@ -1,6 +1,8 @@
 /** Another model's tokenizer for a model: planned, or made and written. */
 import type { Backend } from '../../backend/backend';
-import { plannedTokenizer } from '../../evaluate/running-model';
+import { tokenize } from '../../evaluate/job';
+import { DEFAULT_PROTOCOL, evaluateTexts } from '../../evaluate/perplexity';
+import { openRunningModel, plannedTokenizer } from '../../evaluate/running-model';
 import { createQueue } from '../../forward/queue';
 import { openEvaluationBackends } from '../../host/backends';
 import type { OpenModels } from '../../host/models';
@@ -14,6 +16,9 @@ import type { TensorRef } from '../../inputs/tensor-view';
 import type { Plan } from '../../merge/plan/plan';
 import { peakBytes, planInputs } from '../../merge/plan/plan-bytes';
 import { AMALGAM_VERSION } from '../../merge/version';
+import type { BackendKind } from '../../reports/backend';
+import { type EvaluateReport, overTexts } from '../../reports/evaluate';
+import { margin, meanLoss } from '../../reports/paired-error';
 import { hubCommit } from '../../sources/model-folder';
 import { commitOutput } from '../../write/output-commit';
 import { writePlan } from '../write-plan';
@@ -26,19 +31,19 @@ import {
   landmarksOf,
   normsOf,
   pieceParts,
+  secondsFor,
 } from './fit';
-import { measureQuality } from './measure';
 import { type NewRows, transplanted } from './new-rows';
 import { isFitted } from './options';
-import { piecesOf } from './pieces';
-import { secondsFor } from './probe';
 import type {
   PlanTransplantRequest,
+  Quality,
   TransplantPlan,
   TransplantProgress,
   TransplantReport,
   TransplantRequest,
 } from './report';
+import { piecesOf } from './spelling';
 import { planTransplant, type TokenTensor, type Transplant } from './transplant';
 import { transplantCard } from './words';
 
@@ -246,3 +251,48 @@ function hubModel({ inputs: [input] }: Plan, models: OpenModels): string | undef
 
 /** The calls of the tool. */
 export const jobs = { planTransplant: runPlanTransplant, transplant: runTransplant } as const;
+
+// What a planned model makes of texts, in bits per byte: comparable across tokenizers.
+
+/** @throws AmalgamError `ArchitectureUnsupported`, `TextEmpty`, `TextTooShort`, and what sources, engine and tokenizer throw */
+async function measureQuality(
+  plan: Plan,
+  texts: readonly string[],
+  models: OpenModels,
+  engine: BackendKind,
+  signal: AbortSignal,
+  onProgress: (done: number, total: number) => void,
+): Promise<Quality> {
+  const running = await openRunningModel({
+    ...{ plan, models, engine, exact: true, signal },
+    onProgress: () => undefined,
+  });
+  try {
+    const tokenizer = await running.tokenizer();
+    const inputs = [];
+    for (const text of texts) inputs.push(await tokenize(text, tokenizer, running.chatTemplate));
+    const reports = await evaluateTexts(running.runner, inputs, DEFAULT_PROTOCOL, {
+      signal,
+      onProgress: ({ tokensDone, tokens: all }) => onProgress(tokensDone, all),
+    });
+    return qualityOf(
+      reports,
+      inputs.map(({ bytes = 0 }) => bytes),
+    );
+  } finally {
+    running.close();
+  }
+}
+
+/** Bits per byte over all texts: the errors of their losses add up as squares. */
+export function qualityOf(reports: readonly EvaluateReport[], bytes: readonly number[]): Quality {
+  const perByte = 1 / Math.LN2 / bytes.reduce((a, b) => a + b, 0);
+  const bits = reports.reduce((sum, { meanNll, tokens }) => sum + meanNll * tokens, 0) * perByte;
+  const margins = reports.map(({ blocks = [], tokens }) => {
+    const own = margin(meanLoss([blocks]));
+    return own === null ? Number.NaN : own * tokens * perByte;
+  });
+  const width = Math.hypot(...margins);
+  const { perplexity, tokens } = overTexts(reports);
+  return { bitsPerByte: bits, margin: Number.isNaN(width) ? null : width, perplexity, tokens };
+}

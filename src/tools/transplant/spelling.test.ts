@@ -4,11 +4,9 @@ import type { Checkpoint } from '../../inputs/checkpoint';
 import { modelTensors } from '../../inputs/model-tensors';
 import { openModel } from '../../inputs/opened-model';
 import { collectProblems } from '../../inputs/problems';
-import type { KnownVocabulary } from '../../merge/vocabulary/vocabulary';
-import { knownVocabulary, vocabularyOf } from '../../merge/vocabulary/vocabulary';
+import { type KnownVocabulary, knownVocabulary, vocabularyOf } from '../../merge/vocabulary/vocabulary';
 import type { ModelFolder } from '../../sources/model-folder';
-import { piecesOf } from './pieces';
-import { sharedRows, spellingOf, textOf } from './spelling';
+import { piecesOf, sharedRows, spellingOf, textOf } from './spelling';
 import { folderOf, type Spec } from './transplant.test.support';
 
 const known = async (folder: ModelFolder) => {

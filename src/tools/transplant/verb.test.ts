@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { qualityOf } from './measure';
+import { qualityOf } from './job';
 import { formOf } from './transplant.test.support';
 import { verb } from './verb';
 import { planText, transplantText } from './words';

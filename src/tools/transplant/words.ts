@@ -11,11 +11,10 @@ import {
 } from '../../formats/quantity';
 import { yamlText } from '../../formats/yaml-text';
 import { isFitted, kOf, type TransplantForm } from './options';
-import { qualityWords } from './quality-words';
-import type { TransplantPlan, TransplantReport } from './report';
+import { qualityWords, type TransplantPlan, type TransplantReport } from './report';
 
 /** How rows of new tokens are made. */
-export function wayWords(form: TransplantForm, landmarks: number): string {
+function wayWords(form: TransplantForm, landmarks: number): string {
   const made = {
     omp: `of up to ${kOf(form)} of ${counted(landmarks, 'shared token')} (orthogonal matching pursuit)`,
     subwords: 'of the pieces of their text',
@@ -34,7 +33,7 @@ function tokenWords({ tokens, rows }: Pick<TransplantPlan, 'tokens' | 'rows'>): 
 }
 
 /** What was measured, in a line each; none where nothing was. */
-export function measuredWords({ left, quality }: Pick<TransplantReport, 'left' | 'quality'>): string[] {
+function measuredWords({ left, quality }: Pick<TransplantReport, 'left' | 'quality'>): string[] {
   return [
     ...left.map(
       ({ tensor, mean }) => `${tensor}: ${formatPercent(mean)} of the donor's new rows is left unmade`,
