@@ -1,6 +1,9 @@
+import { readFileSync } from 'node:fs';
 import { sharedGpu } from '../backend/kernels/kernels.test.support';
+import { GOLDEN_NAMES } from '../forward/golden.test.fixture';
 import { describeCompensation } from './compensation.test.cases';
 import { describeFactors } from './factor.test.cases';
+import { describeGoldenGrams } from './golden.test.cases';
 import { describeGrams } from './gram.test.cases';
 import { describeSolve } from './gram-merge.test.cases';
 import { describeMasks } from './keep-masks.test.cases';
@@ -17,3 +20,6 @@ for (const [name, guise] of [
 // made of no products, which alone have kernels of their own for real GPUs
 describeMasks('keep-masks, webgpu', () => sharedGpu());
 describeCompensation('compensation, webgpu', () => sharedGpu());
+
+const read = async (path: string) => new Uint8Array(readFileSync(path));
+describeGoldenGrams('golden Gram matrices, webgpu', GOLDEN_NAMES, read, sharedGpu);

@@ -1,3 +1,6 @@
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { openerOf, recipeOf, tinyModel } from '../inputs/memory-models.test.support';
 import { methodById } from '../merge/methods';
@@ -5,6 +8,7 @@ import { makePlan } from '../merge/plan/recipe-plan';
 import type { PlanReport } from '../reports/plan';
 import { helpText, parseCommand, USAGE } from './command';
 import { isAccepted } from './job';
+import { checkReportPlace, writeWhole } from './report-file';
 import { VERBS } from './verbs';
 
 const refused = (args: string[]) => {
@@ -179,5 +183,27 @@ test('a name without effect is a warning, and a mistake where it is asked for', 
     const report = { clean: true, problems } as PlanReport;
     expect(isAccepted(report, false)).toBe(true);
     expect(isAccepted(report, true)).toBe(Object.keys(part).length === 0);
+  }
+});
+
+test('R61: a report takes a new name only, and is whole under it', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'amalgam-report-'));
+  try {
+    const file = join(root, 'report.json');
+    await checkReportPlace(file);
+    await writeWhole(file, '{}');
+    expect(await readdir(root)).toEqual(['report.json']);
+    await expect(checkReportPlace(file)).rejects.toMatchObject({
+      code: 'Usage',
+      message: expect.stringContaining('already exists'),
+      hint: expect.stringContaining('--report'),
+    });
+    await expect(checkReportPlace(file, 'out')).rejects.toMatchObject({
+      hint: expect.stringContaining('--out'),
+    });
+    await writeFile(join(root, 'other'), '');
+    await expect(checkReportPlace(join(root, 'other', 'x.json'))).rejects.toMatchObject({ code: 'Usage' });
+  } finally {
+    await rm(root, { recursive: true });
   }
 });

@@ -1,8 +1,10 @@
-/** The sample model on the graphics device: perplexity as on the processor, greedy text as published. */
+/** The sample model on the graphics device: perplexity as on the processor, greedy text as published, memory as stated. */
 import { readFileSync } from 'node:fs';
-import { beforeAll, describe, expect, it } from 'vitest';
+import '../foreign/foreign-text.test.support';
+import { afterEach, beforeAll, describe, expect, it, test, vi } from 'vitest';
 import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
+import { openSharedWeights } from '../backend/cpu/shared-weights';
 import { sharedGpu } from '../backend/kernels/kernels.test.support';
 import { createTokenizer, type Tokenizer } from '../foreign/tokenizer';
 import { parseModelConfig } from '../formats/model-config';
@@ -10,9 +12,11 @@ import { ENCODER_NAMES } from '../forward/families.test.cases';
 import { type FileTensor, readTensors } from '../forward/golden.test.fixture';
 import { openRunner } from '../forward/runner';
 import { sourceOf } from '../forward/runner.test.cases';
+import { engineTraits } from '../host/backends';
 import { resolveArchitecture } from '../models/resolution';
 import { checkLastStream } from './embedded.test.cases';
 import { GREEDY, generate } from './generation';
+import { MODELS, turned } from './live-weights.test.fixture';
 import {
   checkLogLikelihoods,
   LM_EVAL_FIXTURE,
@@ -20,7 +24,9 @@ import {
   type LogLikelihoodGolden,
 } from './log-likelihood.test.cases';
 import { checkEncoder } from './masked.test.cases';
+import { MEMORY_CASES, statedAndWritten } from './memory-plan.test.fixture';
 import { evaluate } from './perplexity';
+import { encodeText, openSample, readText } from './sample.test.fixture';
 import { generateMany } from './sampled-texts';
 
 const file = (path: string) => new Uint8Array(readFileSync(`public/samples/${path}`));
@@ -118,3 +124,86 @@ describe('encoders on the graphics device', () => {
     checkLastStream(name, read, gpu),
   );
 });
+
+test.each(['linear', 'task_arithmetic'])(
+  '%s with a whole contributor: on the graphics device a changed recipe gives what it writes on the processor',
+  async (id) => {
+    const from = { id, models: MODELS, weights: [0.7, 0.7, 0.7] };
+    const { difference, isSum, after, before } = await turned(
+      from,
+      { ...from, weights: [0.2, 1.1, 0.5] },
+      2 ** 30,
+      sharedGpu,
+    );
+    expect(isSum).toBe(true);
+    expect(after).not.toEqual(before);
+    expect(difference).toBeLessThan(1e-3);
+  },
+);
+
+// weights of eight bits on the graphics device, against the same on the processor
+/** The processor cuts the inputs of a layer to 16 bits; the largest difference of logits, as a share of the largest logit. */
+const TOLERANCE = 1e-3;
+
+async function seen(model: string, engine: Backend, rows: number) {
+  const runner = openSample(model, { residentBytes: 2 ** 30, weights: '8-bit' }, engine);
+  const ids = encodeText(readText('texts/kitchen.eval.txt')).slice(0, rows);
+  const { logits } = await runner.pass({ sequences: [{ ids, from: 0 }], output: 'logits' });
+  const [written] = await generate(runner, [ids.slice(0, 6)], { maxTokens: 12, sampling: GREEDY });
+  const { encoded, weightBytes } = runner;
+  runner.close();
+  return { logits: logits[0]!, ids: written!.ids, encoded, weightBytes };
+}
+
+test.each([
+  ['base', 'software', 70],
+  ['base+kitchen', 'software', 70],
+  ['base+kitchen', 'real', 8],
+] as const)(
+  '%s, kernels of %s devices: the logits and the text are those of the processor',
+  async (model, guise, rows) => {
+    const cpu = await seen(model, createCpuBackend(openSharedWeights(0, () => () => undefined)), rows);
+    const gpu = await seen(model, await sharedGpu(guise), rows);
+    expect([cpu.encoded, gpu.encoded]).toEqual([true, true]);
+    expect(gpu.ids).toEqual(cpu.ids);
+    const largest = cpu.logits.reduce((most, v) => Math.max(most, Math.abs(v)), 0);
+    const worst = cpu.logits.reduce((most, v, i) => Math.max(most, Math.abs(v - gpu.logits[i]!)), 0);
+    expect(worst / largest).toBeLessThan(TOLERANCE);
+    expect(gpu.weightBytes / cpu.weightBytes).toBeCloseTo(36 / 34, 1);
+  },
+);
+
+afterEach(() => vi.restoreAllMocks());
+
+test.each(MEMORY_CASES)(
+  'the buffers of the graphics device stay below what was stated: %s, weights %s',
+  async (recipe, weights) => {
+    const held = new Map<GPUBuffer, GPUDevice>();
+    let [bytes, most] = [0, 0];
+    const { createBuffer, destroy: end } = GPUDevice.prototype;
+    vi.spyOn(GPUDevice.prototype, 'createBuffer').mockImplementation(function made(
+      this: GPUDevice,
+      descriptor,
+    ) {
+      const buffer = createBuffer.call(this, descriptor);
+      held.set(buffer, this);
+      bytes += buffer.size;
+      most = Math.max(most, bytes);
+      return buffer;
+    });
+    const drop = (buffer: GPUBuffer) => {
+      if (held.delete(buffer)) bytes -= buffer.size;
+    };
+    const { destroy } = GPUBuffer.prototype;
+    vi.spyOn(GPUBuffer.prototype, 'destroy').mockImplementation(function given(this: GPUBuffer) {
+      drop(this);
+      return destroy.call(this);
+    });
+    vi.spyOn(GPUDevice.prototype, 'destroy').mockImplementation(function closed(this: GPUDevice) {
+      for (const [buffer, device] of held) if (device === this) drop(buffer);
+      return end.call(this);
+    });
+    const stated = await statedAndWritten(recipe, weights, await engineTraits('webgpu'));
+    expect([most < stated.bytes, stated.bytes < 2 * most]).toEqual([true, true]);
+  },
+);

@@ -9,13 +9,14 @@ import { AmalgamError } from '../errors';
 import { copyOf } from '../formats/recipe';
 import { parseRecipe } from '../formats/recipe-yaml';
 import * as backends from '../host/backends';
-import { openModels } from '../host/models';
+import { type OpenModels, openModels } from '../host/models';
 import { methodById } from '../merge/methods';
+import type { Plan } from '../merge/plan/plan';
 import { makePlan } from '../merge/plan/recipe-plan';
 import { runGeneration } from './generation-job';
 import { runLivePerplexity } from './job';
 import { keepModel } from './kept-model';
-import { openRunningModel } from './running-model';
+import { openRunningModel, plannedConfig } from './running-model';
 import { encodeText } from './sample.test.fixture';
 
 const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
@@ -80,8 +81,19 @@ async function written(kept: ReturnType<typeof keepModel>, from: string, turn?: 
   return { ids: report.ids, took, turnSeconds };
 }
 
-/** What a recipe writes, opened. */
+const names = new Map<string, Promise<string>>();
+
+/** What a recipe writes, opened; it is written once. */
 async function merged(recipe: string) {
+  const name = names.get(recipe) ?? writeMerged(recipe);
+  names.set(recipe, name);
+  return {
+    plan: await makePlan(copyOf(await name), (ref) => models.open(ref), methodById),
+    ...{ models, engine: 'cpu' as const, exact: true, signal, onProgress: () => {} },
+  };
+}
+
+async function writeMerged(recipe: string): Promise<string> {
   const out = mkdtempSync(join(folder, 'merged-'));
   cpSync(join(SAMPLES, 'base'), out, { recursive: true });
   const { shards } = await mergeInNode(recipe, SAMPLES, {
@@ -92,10 +104,7 @@ async function merged(recipe: string) {
   expect(shards).toHaveLength(1);
   writeFileSync(join(out, 'model.safetensors'), shards[0]!);
   await models.add(await diskFolder(out, out), out);
-  return {
-    plan: await makePlan(copyOf(out), (ref) => models.open(ref), methodById),
-    ...{ models, engine: 'cpu' as const, exact: true, signal, onProgress: () => {} },
-  };
+  return out;
 }
 
 /** The greedy text of what a recipe writes. */
@@ -239,4 +248,13 @@ test('a folder that is opened again under the same name is read again, and what 
   expect(await open()).not.toBe(first);
   kept.close();
   await expect(open(AbortSignal.abort())).rejects.toMatchObject({ code: 'Canceled' });
+});
+
+test('a recipe that writes a LoRA says why it does not run by itself', async () => {
+  const plan = (output: 'model' | 'adapter') =>
+    ({ recipe: { amalgam: { output } }, contributors: ['kitchen'], extras: [] }) as unknown as Plan;
+  const config = (output: 'model' | 'adapter') =>
+    plannedConfig(plan(output), {} as OpenModels, new AbortController().signal);
+  await expect(config('adapter')).rejects.toThrow('runs on its base only');
+  await expect(config('model')).rejects.toThrow('kitchen has no config.json');
 });

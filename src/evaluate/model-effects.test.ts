@@ -1,9 +1,8 @@
 /** Effects of a merge's weights by contributor, against whole models that lack one change each: brute force over written files. */
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { diskFolder } from '../../e2e/disk-folder';
+import { smallSample } from '../../e2e/disk-folder';
 import { mergeInNode } from '../../e2e/merge-in-node';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { parseModelConfig } from '../formats/model-config';
@@ -21,12 +20,16 @@ import { encodeText } from './sample.test.fixture';
 
 const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const NAMES = ['base', 'kitchen', 'harbour', 'workshop'];
-const FOLDERS = Object.fromEntries(NAMES.map((name) => [name, name]));
+const FOLDERS = Object.fromEntries(
+  await Promise.all(
+    NAMES.map(async (name) => [name, await smallSample(name, join(SAMPLES, name), { layers: 2 })] as const),
+  ),
+);
 const CONTRIBUTORS = ['base+kitchen', 'base+harbour', 'workshop'];
 const signal = new AbortController().signal;
 
 const models = openModels(() => ({ url: 'https://hub.invalid' }));
-for (const name of NAMES) await models.add(await diskFolder(name, join(SAMPLES, name)), name);
+for (const [name, folder] of Object.entries(FOLDERS)) await models.add(folder, name);
 
 const recipeOf = (method: string, contributors: readonly string[]) => `merge_method: ${method}
 base_model: base
@@ -42,9 +45,8 @@ const plannedTarget = async (target: RunTarget) => {
   return { plan: await makePlan(target.recipe, (ref) => models.open(ref), methodById), exact: false };
 };
 
-const architecture = resolveArchitecture(
-  parseModelConfig(readFileSync(join(SAMPLES, 'base/config.json'), 'utf8'), 'config.json'),
-);
+const { config } = await mergeInNode(recipeOf('ties', CONTRIBUTORS), SAMPLES, FOLDERS);
+const architecture = resolveArchitecture(parseModelConfig(config!, 'config.json'));
 const prompt = 'Recipe:';
 const ids = encodeText(
   ' Leek Soup\nFor four people. Wash the leeks, and mind the gale at the harbour.',
@@ -88,7 +90,7 @@ test.each(['task_arithmetic', 'ties'])(
     const whole = await logProbability(merged);
     for (const [m, other] of others.entries()) {
       const lacking = await written(other);
-      expect(effects[m]).toHaveLength(42);
+      expect(effects[m]).toHaveLength(14);
       for (const { name, effect } of effects[m]!) {
         const one = await logProbability(new Map([...merged, [name, lacking.get(name)!]]));
         expect(Math.abs(effect - (whole - one)), `${CONTRIBUTORS[m]} ${name}`).toBeLessThan(1e-4);

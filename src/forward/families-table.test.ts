@@ -21,7 +21,7 @@ const golden = JSON.parse(readFileSync('e2e/fixtures/golden/checked.json', 'utf8
   CheckedType
 >;
 
-/** Model types that the repository's fixtures cover, each checked here, in families.test.ts or in src/evaluate/masked.test.ts. */
+/** Model types that the repository's fixtures cover, each checked here, in engines.test.ts or in src/evaluate/masked.test.ts. */
 function checkedTypes(): Map<string, CheckedType> {
   const checked = new Map(Object.entries(golden));
   const folders = [

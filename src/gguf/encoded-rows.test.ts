@@ -3,7 +3,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { hasLlama, llama } from '../../e2e/llama-cpp';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
-import type { BlockType } from './block-types';
+import { type BlockType, READ_TYPES } from './block-types';
+import { decodeBlocks } from './decoded-blocks';
 import { encodeRows } from './encoded-rows';
 
 const TYPES: BlockType[] = ['Q8_0', 'Q4_0', 'Q4_1', 'Q5_0', 'Q5_1', 'Q4_K', 'Q5_K', 'Q6_K'];
@@ -84,5 +85,36 @@ test.each(TYPES)('%s: a scale that F16 cannot hold is refused', async (type) => 
   await expect(encoded(1e9)).rejects.toMatchObject({
     code: 'NonFinite',
     message: expect.stringContaining('large'),
+  });
+});
+
+/** Blocks stand for what llama.cpp says, to the bit: all that its own quantization makes, and all codes and scales there are. */
+
+const BLOCKS = 300;
+
+const bytesOf = (length: number) => {
+  let state = 7;
+  return Uint8Array.from({ length }, () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state >>> 24;
+  });
+};
+
+// runs wherever llama.cpp's package exists, and fails where it should and does not (e2e/llama-cpp.ts)
+describe.runIf(hasLlama)('as llama.cpp', () => {
+  const blocked = [...READ_TYPES].filter(([, { elements }]) => elements > 1);
+  test.each(blocked.map(([id, of]) => ({ id, ...of })))('$name', ({ id, name, elements, bytes }) => {
+    const blocks = bytesOf(BLOCKS * bytes);
+    const expected = llama().dequantizeRows(
+      name.replaceAll(/[A-Z]+/g, (part) => (part === 'K' ? part : part.toLowerCase())),
+      blocks,
+      BLOCKS * elements,
+    );
+    const here = new Float32Array(BLOCKS * elements);
+    decodeBlocks(id, blocks, here, 0);
+    expect(here.length).toBe(expected.length);
+    const far = here.findIndex((value, i) => !Object.is(value, expected[i]));
+    expect([far, here[far], expected[far]]).toEqual([-1, undefined, undefined]);
+    expect(expected.filter(Number.isFinite).length).toBeGreaterThan(expected.length / 2);
   });
 });

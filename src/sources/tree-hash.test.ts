@@ -1,8 +1,10 @@
+import { createHash } from 'node:crypto';
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, it, test } from 'vitest';
 import { treeHashOf } from '../../e2e/tree-hash';
 import { bufferSource } from './buffer-source';
 import type { ByteSource } from './byte-source';
+import { sha256Of } from './sha256';
 import { beginLeaves, hashedSource, hashLike, TREE_PIECE_BYTES, treeHash, treeOf } from './tree-hash';
 
 const content = (length: number) => Uint8Array.from({ length }, (_, i) => (i * 37 + (i >> 11)) & 255);
@@ -101,3 +103,17 @@ test('a byte that is used is one that was hashed: a read that fails is no piece,
   expect([...hashed.leaves().keys()]).toEqual([0]);
   expect(await hashed.tree()).toBe(treeHashOf(LONG));
 });
+
+it.each([0, 1, 8 * 1024 * 1024, 8 * 1024 * 1024 + 1, 20_000_000])(
+  '%i bytes hash as Node hashes them',
+  async (n) => {
+    const bytes = new Uint8Array(n);
+    for (let i = 0; i < n; i++) bytes[i] = (i * 31) ^ (i >> 7);
+    let seen = 0;
+    const hash = await sha256Of(bufferSource(bytes), undefined, (more) => {
+      seen += more;
+    });
+    expect(hash).toBe(createHash('sha256').update(bytes).digest('hex'));
+    expect(seen).toBe(n);
+  },
+);

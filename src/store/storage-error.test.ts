@@ -1,5 +1,7 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { watchStorage } from '../worker/client';
 import { destinationError } from '../write/destination-error';
+import { fakeStorage } from './opfs.test.fake';
 import { storageError } from './opfs-file';
 
 test.each([
@@ -45,4 +47,32 @@ test.each([
   const error = destinationError(new DOMException('x', name), 'model.safetensors');
   expect(error).toMatchObject({ code, message: expect.stringMatching(message) });
   expect(error.hint).not.toBe('');
+});
+
+test('R37: storage that is cleared while a job runs is noticed once; an ended watch says nothing', async () => {
+  vi.useFakeTimers();
+  try {
+    const storage = fakeStorage();
+    vi.stubGlobal('navigator', storage.navigator);
+    const cleared = vi.fn();
+    const ended = vi.fn();
+    watchStorage(cleared);
+    const end = watchStorage(ended);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(cleared).not.toHaveBeenCalled();
+    end();
+    storage.root.entries.clear();
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(cleared).toHaveBeenCalledOnce();
+    expect(ended).not.toHaveBeenCalled();
+  } finally {
+    vi.useRealTimers();
+    vi.unstubAllGlobals();
+  }
+});
+
+test('R36: without storage there is nothing to watch', async () => {
+  vi.stubGlobal('navigator', {});
+  expect(() => watchStorage(() => {})()).not.toThrow();
+  vi.unstubAllGlobals();
 });

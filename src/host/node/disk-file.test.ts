@@ -1,7 +1,9 @@
+import { createHash, randomBytes } from 'node:crypto';
 import { closeSync, mkdtempSync, openSync, rmSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import { pieceDigest } from './piece-digest';
 import { DiskFile } from './storage';
 
 const folder = mkdtempSync(join(tmpdir(), 'amalgam-disk-file-'));
@@ -20,4 +22,15 @@ test('a file of 5 GiB has its size, and its bytes wherever they are', async () =
   const last = file.slice(5 * 2 ** 30 - 5, 6 * 2 ** 30);
   expect([last.size, await last.text(), await last.slice(2, 4).text()]).toEqual([5, '\0\0end', 'en']);
   expect((await file.slice(7, 7).arrayBuffer()).byteLength).toBe(0);
+});
+
+test('the digest of a piece is the sha256 of what a piece held when it was handed over', async () => {
+  for (const length of [2 ** 21, 1, 0]) {
+    const memory = Uint8Array.from(randomBytes(length + 8));
+    const piece = memory.subarray(8);
+    const wanted = createHash('sha256').update(piece).digest('hex');
+    const digest = pieceDigest(piece);
+    piece.fill(0);
+    expect(Buffer.from(await digest).toString('hex')).toBe(wanted);
+  }
 });

@@ -26,30 +26,34 @@ export function contractTests(method: MergeMethod, judge = judgeOf(method)): voi
   const { oracle, contract } = judge;
   const variants = variantsOf(method, judge);
 
-  it.each(variants.map((v) => [v.name, v] as const))('agrees with its f64 oracle: %s', async (_, variant) => {
-    for (const dtype of DTYPES) {
-      const model = contractModel(method, variant, dtype, SHAPES);
-      const merged = await mergeModel(engine, method, model);
-      for (const [t, tensor] of model.tensors.entries()) {
-        const known = model.oracle[t]!;
-        const result = oracle(known, model.oracle);
-        const expected = result instanceof Float64Array ? result : result.values;
-        const open = result instanceof Float64Array ? new Set<number>() : result.open;
-        expect(open.size).toBeLessThan(Math.max(2, tensor.elements / 100));
-        const off = [...mergedValues(merged, tensor)].findIndex((v, e) => {
-          const size = Math.max(sizeAt(known, e), Math.abs(expected[e]!));
-          return (
-            !open.has(e) &&
-            !(Math.abs(v - expected[e]!) <= size * (ROUNDING[dtype] * 1.01 + ARITHMETIC) + SMALLEST[dtype])
-          );
-        });
-        expect(
-          off,
-          `${dtype} [${tensor.shape}] element ${off}: ${mergedValues(merged, tensor)[off]} ${expected[off]}`,
-        ).toBe(-1);
+  // what a method computes knows no dtype, tensors are decoded before it and encoded after it: a setting in one of them, in turn
+  it.each(variants.map((v, i) => [v.name, v, i === 0 ? DTYPES : [DTYPES[i % DTYPES.length]!]] as const))(
+    'agrees with its f64 oracle: %s',
+    async (_, variant, dtypes) => {
+      for (const dtype of dtypes) {
+        const model = contractModel(method, variant, dtype, SHAPES);
+        const merged = await mergeModel(engine, method, model);
+        for (const [t, tensor] of model.tensors.entries()) {
+          const known = model.oracle[t]!;
+          const result = oracle(known, model.oracle);
+          const expected = result instanceof Float64Array ? result : result.values;
+          const open = result instanceof Float64Array ? new Set<number>() : result.open;
+          expect(open.size).toBeLessThan(Math.max(2, tensor.elements / 100));
+          const off = [...mergedValues(merged, tensor)].findIndex((v, e) => {
+            const size = Math.max(sizeAt(known, e), Math.abs(expected[e]!));
+            return (
+              !open.has(e) &&
+              !(Math.abs(v - expected[e]!) <= size * (ROUNDING[dtype] * 1.01 + ARITHMETIC) + SMALLEST[dtype])
+            );
+          });
+          expect(
+            off,
+            `${dtype} [${tensor.shape}] element ${off}: ${mergedValues(merged, tensor)[off]} ${expected[off]}`,
+          ).toBe(-1);
+        }
       }
-    }
-  });
+    },
+  );
 
   it.each(DTYPES)('equal inputs give their own bytes: %s', async (dtype) => {
     for (const variant of variants.filter((v) => v.name.endsWith('defaults'))) {
@@ -67,11 +71,12 @@ export function contractTests(method: MergeMethod, judge = judgeOf(method)): voi
       [63, 64],
       [65, 64],
     ];
-    for (const variant of variants) {
+    for (const [i, variant] of variants.entries()) {
       for (const shapes of [matrices, [[4095], [4096], [4097]]]) {
         const model = contractModel(method, variant, 'BF16', shapes);
         const whole = await mergeModel(engine, method, model, 65_536);
-        for (const tile of [4096, 8192]) expect(await mergeModel(engine, method, model, tile)).toEqual(whole);
+        for (const tile of i === 0 ? [4096, 8192] : [4096])
+          expect(await mergeModel(engine, method, model, tile)).toEqual(whole);
       }
     }
   });

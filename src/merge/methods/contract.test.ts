@@ -1,5 +1,7 @@
 /** Promises of every method, tested from its own file and its oracle alone: see docs/adding-a-method.md. */
 import { describe, expect, it } from 'vitest';
+import { magmax } from '../../../docs/example/magmax';
+import * as judge from '../../../docs/example/magmax.oracle';
 import type { MergeMethod } from '../method';
 import { judged } from './contract.cases';
 import { contractTests } from './contract.test.support';
@@ -24,3 +26,5 @@ it('every method in this folder is in the index', () => {
 });
 
 describe.each(methods.map((m) => [m.id, m] as const))('%s', (_, method) => contractTests(method));
+
+describe('the worked example of docs/adding-a-method.md', () => contractTests(magmax, judge));

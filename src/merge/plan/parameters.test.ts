@@ -1,7 +1,19 @@
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
+import { diskFolder } from '../../../e2e/disk-folder';
+import { planInNode } from '../../../e2e/merge-in-node';
+import type { Recipe } from '../../formats/recipe';
+import { openerOf, recipeOf, safetensors } from '../../inputs/memory-models.test.support';
+import type { ModelFolder } from '../../sources/model-folder';
+import { indexedFiles } from '../../write/shard-plan';
 import type { ParameterSpec } from '../method';
+import { methodById } from '../methods';
 import { evaluateSetting, layerPosition, outsidePosition, resolveParameters } from './parameters';
+import { isPlainLambda, withLambda } from './plan-lambda';
+import { makePlan } from './recipe-plan';
+import { whole } from './sound-inputs.test.support';
 
 describe('positions', () => {
   it('spreads the layers of a slice over [0, 1]', () => {
@@ -113,5 +125,69 @@ describe('resolveParameters', () => {
     [{ weight: 1, rescale: 'some' }, 'must be one of none, l1, not "some"'],
   ])('refuses %j', (level, reason) => {
     expect(resolve([level]).faults.map((f) => f.reason)).toEqual([reason]);
+  });
+});
+
+const SAMPLES = fileURLToPath(new URL('../../../public/samples', import.meta.url));
+
+test('a λ for each kind of tensor put into a plan makes the plan of that recipe', async () => {
+  const names = ['base', 'kitchen', 'workshop'];
+  const folders = await Promise.all(names.map((name) => diskFolder(name, join(SAMPLES, name))));
+  const named = Object.fromEntries(folders.map((folder) => [folder.path, folder]));
+  const planWith = async (lambda: number | { filter?: string; value: number }[]) => {
+    const recipe = {
+      ...{ merge_method: 'task_arithmetic', base_model: 'base', parameters: { lambda } },
+      models: ['base+kitchen', 'workshop'].map((model) => ({ model, parameters: { weight: 1 } })),
+    };
+    return (await planInNode(JSON.stringify(recipe), SAMPLES, named)).plan;
+  };
+  const kinds = [{ filter: 'mlp', value: 0.5 }, { filter: 'norm', value: 0.2 }, { value: 0.8 }];
+  const [made, wanted] = [withLambda(await planWith(1), kinds), await planWith(kinds)];
+  expect(made.tensors).toEqual(wanted.tensors);
+  expect(new Set(made.tensors.map(({ parameters }) => parameters.lambda))).toEqual(new Set([0.5, 0.2, 0.8]));
+  expect(made.recipe).toEqual(wanted.recipe);
+  expect([0.5, kinds, [0, 1], [{ value: [0, 1] }], 'auto', undefined].map(isPlainLambda)).toEqual([
+    true,
+    true,
+    ...[false, false, false, false],
+  ]);
+});
+
+describe('modules behind the body of a sentence encoder', () => {
+  const encoder = (path: string, fill: number, file = 'model.safetensors') =>
+    whole(path, {
+      files: { 'modules.json': '[]', [`2_Dense/${file}`]: safetensors({ w: ['F32', [2]] }, fill) },
+    });
+  const plan = (recipe: Partial<Recipe>, ...folders: ModelFolder[]) =>
+    makePlan({ ...recipeOf(['m']), ...recipe }, openerOf(...folders), methodById);
+
+  test('are merged as other tensors, into a file of their own that no index names', async () => {
+    const { tensors, shards, extras, problems } = await plan(
+      { amalgam: { shardBytes: 1000 } },
+      encoder('base', 0),
+      encoder('m', 1),
+    );
+    expect(problems.filter(({ severity }) => severity === 'error')).toEqual([]);
+    expect(tensors.at(-1)).toMatchObject({ name: '2_Dense/w' });
+    expect(tensors.at(-1)!.copy).toBeUndefined();
+    const { file, header } = shards.at(-1)!;
+    expect(file).toBe('2_Dense/model.safetensors');
+    expect(Object.keys(JSON.parse(new TextDecoder().decode(header.subarray(8))))).toContain('w');
+    expect(shards[0]!.file).toBe(`model-00001-of-${String(shards.length - 1).padStart(5, '0')}.safetensors`);
+    expect(indexedFiles(shards)).toHaveLength(shards.length - 1);
+    expect(extras.map(({ path }) => path)).not.toContain(file);
+    expect(extras.map(({ path }) => path)).toContain('modules.json');
+  });
+
+  test('of one model only, as a pickle and in GGUF they are refused by name', async () => {
+    const errors = async (recipe: Partial<Recipe>, ...folders: ModelFolder[]) =>
+      (await plan(recipe, ...folders)).problems
+        .filter(({ severity }) => severity === 'error')
+        .map(({ message, tensors = [] }) => `${message} ${tensors.join(' ')}`);
+    expect(await errors({}, encoder('base', 0), whole('m'))).toEqual([expect.stringMatching(/2_Dense\/w/)]);
+    const pickled = await errors({}, encoder('base', 0, 'pytorch_model.bin'), whole('m'));
+    expect(pickled).toEqual([expect.stringMatching(/2_Dense as a pickle only/)]);
+    const gguf = await errors({ amalgam: { gguf: 'F16' } }, encoder('base', 0), encoder('m', 1));
+    expect(gguf).toEqual([expect.stringMatching(/no place for 2_Dense\//)]);
   });
 });

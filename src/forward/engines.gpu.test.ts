@@ -1,14 +1,18 @@
+/** The forward pass on the graphics device: goldens of transformers, the f64 oracle, families of architectures. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import type { Backend } from '../backend/backend';
 import { createGpuBackend } from '../backend/gpu/gpu-backend';
 import { sharedGpu } from '../backend/kernels/kernels.test.support';
 import { resolveArchitecture } from '../models/resolution';
+import { checkFamily, FAMILY_FOLDER, FAMILY_NAMES } from './families.test.cases';
 import { deviation, GOLDEN_NAMES, goldenWeights, loadGolden } from './golden.test.fixture';
 import { runOracle } from './oracle';
 import { LLAMA_CONFIG, LONG, withRope, YARN } from './rope.test.fixture';
 import { openRunner } from './runner';
 import { describeGoldens, ROOMY, sourceOf, TIGHT } from './runner.test.cases';
+import { architecture, stopCases, zeros } from './stop.test.cases';
+import { sumsCases } from './sums.test.cases';
 
 const read = async (path: string) => new Uint8Array(readFileSync(path));
 
@@ -69,3 +73,30 @@ test('NaN in a weight is told on the graphics device too', async () => {
   }
   engine.close();
 });
+
+sumsCases(sharedGpu, read);
+
+stopCases(sharedGpu, [1e9]);
+
+test('weights at eight bits that do not stay are read once, though a pass waits for the device often', async () => {
+  const source = zeros();
+  const reads: string[] = [];
+  const read: typeof source.read = async (name, begin, end) => {
+    reads.push(`${name} from ${begin}`);
+    // as a file answers: while the pass waits
+    await new Promise((resolve) => setTimeout(resolve));
+    return source.read(name, begin, end);
+  };
+  const runner = openRunner(await sharedGpu(), architecture(), { ...source, read }, { weights: '8-bit' });
+  await runner.pass({ sequences: [{ ids: Array.from({ length: 24 }, (_, i) => i) }], output: 'none' });
+  runner.close();
+  expect(reads.length).toBeGreaterThan(50);
+  expect(reads.length).toBe(new Set(reads).size);
+});
+
+test.each(FAMILY_NAMES)(
+  '%s on the graphics device: whole, in little room, and from a cache',
+  async (name) => {
+    await checkFamily(`${FAMILY_FOLDER}/${name}`, read, await sharedGpu());
+  },
+);
