@@ -67,7 +67,7 @@ test('experts are made one model, and the least of them go again', async () => {
   const made = await amalgam(['moe', recipe, '--out', mixture, '--gguf', 'Q8_0', '--engine', 'cpu']);
   expect(made.stdout).toMatch(/Mixtral of 3\sexperts, 2 a token/);
   expect(readdirSync(mixture)).toEqual(
-    expect.arrayContaining(['mergekit_moe_config.yml', 'model-Q8_0.gguf', 'tokenizer.json']),
+    expect.arrayContaining(['mergekit_moe_config.yml', 'mixture-Q8_0.gguf', 'tokenizer.json']),
   );
   const reportFile = join(work, 'fewer.json');
   const { code, stdout } = await amalgam([

@@ -33,7 +33,7 @@ async function quantized(): Promise<string> {
     ...['convert', 'public/samples/base', '--gguf', 'Q4_K_M', '--gguf-only', '--out', out],
   ]);
   expect(code, stderr).toBe(0);
-  return join(out, 'model-Q4_K_M.gguf');
+  return join(out, 'base-Q4_K_M.gguf');
 }
 
 test('I have a GGUF from Ollama and a LoRA: dropped, merged, saved', async ({ page }) => {
@@ -45,7 +45,7 @@ test('I have a GGUF from Ollama and a LoRA: dropped, merged, saved', async ({ pa
   );
   await drop(page, [file, ...lora]);
   const recipe = page.getByRole('complementary', { name: 'Recipe' });
-  await expect(recipe.getByText('model-Q4_K_M')).toBeVisible();
+  await expect(recipe.getByText('base-Q4_K_M')).toBeVisible();
   await expect(recipe.getByText(/Q8_0 \+ F32/)).toBeVisible();
   await expect(page.getByText(/^Ready:/)).toBeVisible();
   await fetchMerged(page, click);

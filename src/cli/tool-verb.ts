@@ -1,4 +1,5 @@
 /** The verb of a tool: it takes the tool's options, and its usage is written from them. */
+import { basename } from 'node:path';
 import type { BackendChoice } from '../reports/backend';
 import type { DestinationSpec } from '../reports/job';
 import type { Options, OptionValues } from '../reports/option';
@@ -82,7 +83,7 @@ export function toolVerb<const S extends Options, F, R extends object>(tool: Too
         where.out === undefined ? undefined : await openOutput(where.out, place, all.resume === true);
       const beside = tool.named && subjects[0];
       const { refs, worker, calls } = await openNamed(tool.named?.(read) ?? subjects, place, where, beside);
-      const destination = opened && worker.writeTo(opened.output);
+      const destination = opened && worker.writeTo(opened.output, basename(opened.folder));
       const asked = {
         ...{ models: [...refs], engine: where.engine, options, given, read },
         ...(destination && { destination }),

@@ -81,19 +81,19 @@ function imageOf({ adapterFile, places, shards }: Plan): Pick<Parameters<typeof 
   return { image: { file: shard.file, of } };
 }
 
-/** The small files, the card among them with the section and with what was scored. */
+/** The small files, the card among them with the section, with what was scored, and where a recipe made it with a link to that. */
 function cardsWithUses(
-  extras: Plan['extras'],
+  plan: Plan,
   use: readonly UseSnippet[],
   results: readonly CardResult[],
   destination: DestinationSpec,
   recipe: string,
 ): Plan['extras'] {
   const name = 'name' in destination ? destination.name : UNNAMED;
-  return extras.map((extra) => {
+  return writtenExtras(plan).map((extra) => {
     const { path, content } = extra;
     if (path !== 'README.md' || !('text' in content)) return extra;
-    const card = withRecipeLink(content.text, studioAddress(), recipe);
+    const card = plan.madeBy ? content.text : withRecipeLink(content.text, studioAddress(), recipe);
     return { path, content: { text: cardWithResults(card + snippetSection(use), name, results) } };
   });
 }
@@ -208,13 +208,7 @@ export async function runMerge(
     // weights come last: a folder that was cut off is not taken for a model
     const use = usesOf(plan, request.destination, gguf?.file.file);
     const recipe = formatRecipe(plan.recipe);
-    const extras = cardsWithUses(
-      writtenExtras(plan),
-      use,
-      request.results ?? [],
-      request.destination,
-      recipe,
-    );
+    const extras = cardsWithUses(plan, use, request.results ?? [], request.destination, recipe);
     await writeSmallFiles(extras, models, destination, signal);
     const bytesOf = new Map(plan.tensors.map(({ name, dtype, shape }) => [name, tensorBytes(dtype, shape)!]));
     const order = files.flatMap((file) => file.tensors.map(({ name }) => bytesOf.get(name)!));

@@ -1,89 +1,60 @@
-/** Writing a plan that is no recipe's: small files and card, then shards; the index last. */
-import type { Backend } from '../backend/backend';
-import { DEFAULT_SHARD_BYTES } from '../formats/recipe';
+/** Writing a plan that is no recipe's, as a merge is written: small files and card, then shards; the index last. */
 import { SHARD_INDEX } from '../formats/shard-index';
 import type { OpenModels } from '../host/models';
-import type { ProgressMeter } from '../host/progress-meter';
-import type { Inputs } from '../host/weight-inputs';
-import { inputName } from '../inputs/stored-tensor';
-import { methodById } from '../merge/methods';
 import type { Plan } from '../merge/plan/plan';
-import { planShards } from '../merge/plan/shards';
-import { dataBytes, writeIndex, writeSmallFiles } from '../merge/run/output-files';
-import { runPlan } from '../merge/run/run';
-import { AMALGAM_VERSION } from '../merge/version';
-import type { TensorProgress } from '../reports/job';
-import type { Destination, WrittenShard } from '../write/destination';
-import { indexedFiles } from '../write/shard-plan';
-import { ShardWriter } from '../write/shard-writer';
+import { runMerge } from '../recipe/job';
+import type { Progress } from '../reports/job';
+import type { MergeReport, MergeRequest } from '../reports/merge';
+import { hubCommit } from '../sources/model-folder';
 
-export interface WriteTools {
-  engine: Backend;
-  inputs: Inputs;
-  destination: Destination;
-  models: OpenModels;
-  meter: ProgressMeter<TensorProgress & { phase: 'merging'; finished: never[] }>;
-  signal: AbortSignal;
+/** What the files say of how they were made. */
+interface Origin {
+  /** Of its metadata: `amalgam_<key>`. */
+  key: string;
+  /** Request and settings, as JSON. */
+  made: object;
+  /** Its README.md. */
+  card: string;
 }
 
-interface Written {
-  shards: { file: string; bytes: number; hash: string }[];
+interface Written extends Pick<MergeReport, 'inputs' | 'shards' | 'stages'> {
   /** The other files: config, tokenizer, card, index. */
   files: string[];
 }
 
 /**
- * @param made what the file says it was made by, beside its inputs
- * @throws what sources, engine and destination throw
+ * @param plan of which everything that the tool reads has been downloaded
+ * @throws what `runMerge` throws
  */
 export async function writePlan(
   plan: Plan,
-  card: string,
-  made: Readonly<Record<string, string>>,
-  hashed: readonly { id: string; file: string; hash: string }[],
-  { shardBytes = DEFAULT_SHARD_BYTES, tileElements }: { shardBytes?: number; tileElements?: number },
-  { engine, inputs, destination, models, meter, signal }: WriteTools,
+  { key, made, card }: Origin,
+  request: Pick<MergeRequest, 'engine' | 'destination' | 'tileElements'> & { shardBytes?: number },
+  models: OpenModels,
+  signal: AbortSignal,
+  onProgress: (progress: Progress) => void,
 ): Promise<Written> {
-  const hashes = Object.fromEntries(hashed.map(({ id, file, hash }) => [inputName(id, file), hash]));
-  const metadata = {
-    ...{ format: 'pt', ...made },
-    amalgam_version: AMALGAM_VERSION,
-    amalgam_inputs: JSON.stringify(hashes),
-  };
-  const shardPlans = planShards(plan.tensors, metadata, shardBytes);
+  const { shardBytes, ...where } = request;
+  const { amalgam } = plan.recipe;
+  const recipe = { ...plan.recipe, amalgam: { ...amalgam, ...(shardBytes !== undefined && { shardBytes }) } };
   const extras = [...plan.extras, { path: 'README.md', content: { text: card } }];
-  await writeSmallFiles(extras, models, destination, signal);
-  meter.begin('merging', dataBytes(shardPlans), plan.tensors.length);
-  const { shards } = await runPlan<WrittenShard>({
-    plan,
-    shards: shardPlans,
-    engine,
-    methods: methodById,
-    read: inputs.read,
+  const { inputs, shards, stages } = await runMerge(
+    { ...plan, recipe, extras, bytesToDownload: 0, madeBy: { key, text: JSON.stringify(made) } },
+    { ...where, recipe },
+    models,
     signal,
-    ...(tileElements === undefined ? {} : { tileElements }),
-    openShard: async (shard) => {
-      const writer = await ShardWriter.open(destination, shard);
-      return {
-        write: (bytes, at) => meter.timed('write', () => writer.write(bytes, at)),
-        finishTensors: (reports, [part]) => writer.take(part!, reports.length),
-        finish: () => writer.finish(),
-        abort: () => writer.abort(),
-      };
-    },
-    onWait: (seconds) => meter.spend('read', seconds),
-    onTensor: () => meter.finishTensor(),
-    onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
-  });
-  await writeIndex(destination, shardPlans);
+    onProgress,
+  );
   const files = extras.map(({ path }) => path);
-  return {
-    shards: shards.map(({ file, bytes, hash }) => ({ file, bytes, hash })),
-    files: indexedFiles(shardPlans).length > 0 ? [...files, SHARD_INDEX] : files,
-  };
+  return { inputs, shards, stages, files: shards.length > 1 ? [...files, SHARD_INDEX] : files };
 }
 
 /** Small files of a plan but those that speak of a merge; the card is written anew. */
 export function withoutRecipe(extras: Plan['extras']): Plan['extras'] {
   return extras.filter(({ path }) => path !== 'mergekit_config.yml' && path !== 'README.md');
+}
+
+/** The original's id where it is on the Hub. */
+export function hubModel({ inputs: [input] }: Plan, models: OpenModels): string | undefined {
+  return input && hubCommit(models.file(input.folder, input.file).folder.origin)?.repo;
 }

@@ -12,7 +12,7 @@ import type { Sequence } from '../../forward/chunk';
 import { openRunner } from '../../forward/runner';
 import type { OpenModels } from '../../host/models';
 import type { ProgressMeter } from '../../host/progress-meter';
-import { type HashedInputs, type Inputs, missingBytes, openHashedInputs } from '../../host/weight-inputs';
+import type { Inputs } from '../../host/weight-inputs';
 import { requireClean } from '../../merge/plan/clean-plan';
 import type { Plan } from '../../merge/plan/plan';
 import type { Calibration, CalibrationInfo, CollapseProgress, CollapseStep } from './report';
@@ -90,20 +90,6 @@ async function encodeAll(texts: readonly string[], encode: EncodeText): Promise<
   const ids: number[][] = [];
   for (const text of texts) ids.push(text.trim() === '' ? [] : Array.from((await encode(text)).ids));
   return ids;
-}
-
-/** Opens the weight files, downloading missing ones from the Hub. Close the inputs. */
-export async function openDepthInputs(
-  { plan }: DepthModel,
-  models: OpenModels,
-  meter: ProgressMeter<CollapseProgress>,
-  signal: AbortSignal,
-): Promise<HashedInputs> {
-  const bytes = await missingBytes(plan.inputs, models);
-  if (bytes > 0) meter.begin('downloading', bytes, 0);
-  const advance = (came: number, name: string) => meter.advance(came, name);
-  const hashing = { begin: (length: number) => meter.begin('hashing', length, 0), advance };
-  return openHashedInputs(plan, models, signal, advance, hashing);
 }
 
 /** Options of the search in this session; steps are reported with the pass after them. */

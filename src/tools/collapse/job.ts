@@ -6,21 +6,17 @@ import { openBackend } from '../../host/backends';
 import type { OpenModels } from '../../host/models';
 import { type ProgressMeter, progressMeter } from '../../host/progress-meter';
 import { withResources } from '../../host/resources';
-import type { Inputs } from '../../host/weight-inputs';
+import { type Inputs, openForReading } from '../../host/weight-inputs';
 import { warningsOf } from '../../inputs/problems';
-import { inputName } from '../../inputs/stored-tensor';
 import type { Plan } from '../../merge/plan/plan';
 import { AMALGAM_VERSION } from '../../merge/version';
 import { type Architecture, partOf } from '../../models/architecture';
 import { overTexts } from '../../reports/evaluate';
-import { hubCommit } from '../../sources/model-folder';
-import { commitOutput } from '../../write/output-commit';
-import { writePlan } from '../write-plan';
+import { hubModel, writePlan } from '../write-plan';
 import {
   cutCalibration,
   depthModelOf,
   type EncodeText,
-  openDepthInputs,
   openStack,
   searchOptions,
   textEncoder,
@@ -60,7 +56,7 @@ async function runMeasureLayers(
   return withResources(async ({ keep }) => {
     const engine = keep(await openBackend(request.engine));
     const meter = progressMeter<CollapseProgress>(onProgress, () => engine);
-    const inputs = keep(await openDepthInputs(model, models, meter, signal));
+    const inputs = keep(await openForReading(model.plan, models, meter, signal));
     const options = searchOptions(model, calibration, { engine, inputs }, meter, signal);
     const { measure, curve } = await measureModel(request.curve, options);
     meter.flush();
@@ -78,7 +74,7 @@ async function runMeasureLayers(
 }
 
 /**
- * Collapses layers and writes the shallower model. Whatever fails, the destination is discarded.
+ * Collapses layers and writes the shallower model. Whatever fails, nothing is left at the destination.
  *
  * @param copyPlan the plan of copying a model
  * @throws AmalgamError `PlanHasErrors`, `ArchitectureUnsupported`, `Usage`, `NothingToCollapse`, `TextEmpty`,
@@ -101,75 +97,43 @@ async function runCollapse(
   const calibration = await cutCalibration(request.calibration, encode);
   const evaluation =
     request.perplexity === false ? null : await evaluationInputs(request.calibration, encode);
-  return withResources(async ({ keep, output }) => {
-    // what can refuse does so before anything is downloaded
+  const found = await withResources(async ({ keep }) => {
     const engine = keep(await openBackend(request.engine));
-    const destination = await output(request.destination);
     const meter = progressMeter<CollapseProgress>(onProgress, () => engine);
-    const inputs = keep(await openDepthInputs(model, models, meter, signal));
-    const opened = { engine, inputs };
-    const found = await findStack(settings, searchOptions(model, calibration, opened, meter, signal));
-    const { stack } = found;
+    const opened = { engine, inputs: keep(await openForReading(model.plan, models, meter, signal)) };
+    const chosen = await findStack(settings, searchOptions(model, calibration, opened, meter, signal));
+    const { stack } = chosen;
     const perplexity = evaluation && (await measureCost(evaluation, model, stack, opened, meter, signal));
-    const collapsed = collapsePlan(model, stack);
-    const outcome = {
-      model: request.model,
-      engine: engine.kind,
-      adapter: engine.adapter,
-      version: AMALGAM_VERSION,
-      settings,
-      layers: { before: layers, after: stack.length },
-      parameters: { before: parametersOf(whole), after: parametersOf(collapsed.plan) },
-      removed: removedLayers(stack, layers),
-      stack: [...stack],
-      steps: found.steps,
-      measure: found.measure,
-      ...(found.saliency && {
-        experts: {
-          before: expertsOf(model.architecture),
-          after: expertsOf(collapsed.config.architecture),
-          saliency: found.saliency,
-        },
-      }),
-      calibration: calibration.info,
-      similarity: found.similarity,
-      perplexity,
-      notes: [
-        ...warningsOf(whole.problems),
-        ...collapseNotes(
-          settings,
-          stack,
-          model.architecture,
-          collapsed.config.spelledOut,
-          leastLayers(settings, layers),
-        ),
-      ],
-    };
-    const hashes = await inputs.hashAll({
-      begin: (bytes) => meter.begin('hashing', bytes, 0),
-      advance: (bytes, name) => meter.advance(bytes, name),
-    });
-    const report = {
-      ...outcome,
-      inputs: collapsed.plan.inputs.map(({ folder, file }) => ({
-        id: folder,
-        file,
-        hash: hashes.get(inputName(folder, file))!,
-      })),
-    };
-    const card = collapseCard(report, hubModel(model, models));
-    const made = { amalgam_collapse: JSON.stringify({ model: request.model, settings, stack }) };
-    const tools = { engine, inputs, destination, models, meter, signal };
-    const written = await writePlan(collapsed.plan, card, made, report.inputs, request, tools);
-    await commitOutput(destination, Object.fromEntries(hashes));
-    meter.flush();
-    return {
-      ...report,
-      seconds: (performance.now() - begin) / 1000,
-      stages: meter.stages(),
-      ...written,
-    };
+    return { ...chosen, perplexity, kind: engine.kind, adapter: engine.adapter };
   });
+  const { stack, saliency, kind: engine, adapter, ...measured } = found;
+  const { plan, config } = collapsePlan(model, stack);
+  const report = {
+    ...{ model: request.model, engine, adapter, version: AMALGAM_VERSION, settings },
+    layers: { before: layers, after: stack.length },
+    parameters: { before: parametersOf(whole), after: parametersOf(plan) },
+    removed: removedLayers(stack, layers),
+    stack: [...stack],
+    ...measured,
+    ...(saliency && {
+      experts: { before: expertsOf(model.architecture), after: expertsOf(config.architecture), saliency },
+    }),
+    calibration: calibration.info,
+    notes: [
+      ...warningsOf(whole.problems),
+      ...collapseNotes(settings, stack, model.architecture, config.spelledOut, leastLayers(settings, layers)),
+    ],
+  };
+  const made = { model: request.model, settings, stack };
+  const written = await writePlan(
+    plan,
+    { key: 'collapse', made, card: collapseCard(report, hubModel(model.plan, models)) },
+    { ...request, engine },
+    models,
+    signal,
+    (progress) => onProgress({ ...progress, finished: [] }),
+  );
+  return { ...report, ...written, seconds: (performance.now() - begin) / 1000 };
 }
 
 /** The texts of the calibration as perplexity is measured on them, each by itself as Evaluate does. */
@@ -217,13 +181,6 @@ function expertsOf({ blocks }: Architecture): number {
 
 function parametersOf(plan: Plan): number {
   return plan.tensors.reduce((sum, { elements }) => sum + elements, 0);
-}
-
-/** The original's id where it is on the Hub. */
-function hubModel({ plan }: DepthModel, models: OpenModels): string | undefined {
-  const input = plan.inputs[0];
-  if (!input) return undefined;
-  return hubCommit(models.file(input.folder, input.file).folder.origin)?.repo;
 }
 
 /** The calls of the tool. */

@@ -16,7 +16,7 @@ export interface Calibration {
 
 export interface CollapseProgress extends Omit<Progress, 'phase' | 'finished'> {
   /** While measuring, searching and evaluating `tensors` counts the passes of a layer over the texts. */
-  phase: 'downloading' | 'measuring' | 'searching' | 'evaluating' | 'hashing' | 'merging';
+  phase: Progress['phase'] | 'evaluating';
   /** Steps of the search since the last message. */
   finished: CollapseStep[];
 }

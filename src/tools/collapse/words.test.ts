@@ -80,7 +80,6 @@ describe('collapseCard', () => {
     calibration: { sequences: 2, tokens: 300, window: 256 },
     similarity: { mean: 0.87654, sequences: [0.87654] },
     perplexity: null,
-    inputs: [],
     notes: ['A <b>note</b>.'],
   };
   it('says what was removed, and names as names', () => {

@@ -111,7 +111,7 @@ function costWords({ similarity, perplexity }: Pick<CollapseReport, 'similarity'
  * @param hubModel id of the original where it is on the Hub
  */
 export function collapseCard(
-  report: Omit<CollapseReport, 'shards' | 'files' | 'seconds' | 'stages'>,
+  report: Omit<CollapseReport, 'inputs' | 'shards' | 'files' | 'seconds' | 'stages'>,
   hubModel: string | undefined,
 ): string {
   const { model, version, layers, parameters, removed, stack, calibration, notes, experts } = report;

@@ -8,7 +8,7 @@ import { openEvaluationBackends } from '../../host/backends';
 import type { OpenModels } from '../../host/models';
 import { type ProgressMeter, progressMeter } from '../../host/progress-meter';
 import { withResources } from '../../host/resources';
-import { missingBytes, openHashedInputs } from '../../host/weight-inputs';
+import { openForReading } from '../../host/weight-inputs';
 import { warningsOf } from '../../inputs/problems';
 import { tensorsToRead } from '../../inputs/row-map';
 import { inputName, type ReadTensor } from '../../inputs/stored-tensor';
@@ -19,9 +19,7 @@ import { AMALGAM_VERSION } from '../../merge/version';
 import type { BackendKind } from '../../reports/backend';
 import { type EvaluateReport, overTexts } from '../../reports/evaluate';
 import { margin, meanLoss } from '../../reports/paired-error';
-import { hubCommit } from '../../sources/model-folder';
-import { commitOutput } from '../../write/output-commit';
-import { writePlan } from '../write-plan';
+import { hubModel, writePlan } from '../write-plan';
 import {
   type FitTools,
   fitBytes,
@@ -90,8 +88,7 @@ function inputsOf(transplant: Transplant, request: PlanTransplantRequest, models
   );
   const own = planInputs(plan.tensors, fileOf);
   const more = donor.map(({ folder, file }) => ({
-    folder,
-    file,
+    ...{ folder, file, readBytes: 0 },
     byteLength: fileOf(folder, file).byteLength,
   }));
   return [...new Map([...own, ...more].map((one) => [inputName(one.folder, one.file), one])).values()];
@@ -118,7 +115,7 @@ async function runPlanTransplant(
 }
 
 /**
- * Makes the rows and writes the model. Whatever fails, the destination is discarded.
+ * Makes the rows and writes the model. Whatever fails, nothing is left at the destination.
  *
  * @param copyPlan the plan of copying a model
  * @throws AmalgamError as {@link planTransplant}, and `TokenizerUnsupported`, `TextEmpty`, `TextTooShort`,
@@ -136,28 +133,18 @@ async function runTransplant(
   const { work, outline } = outlineOf(transplant, request);
   const { texts = [] } = request;
   const before = await copyPlan(request.model);
-  return withResources(async ({ keep, output }) => {
-    // what can refuse does so before anything is downloaded
-    const engine: Backend = keep((await openEvaluationBackends(request.engine, 1, work))[0]);
-    const destination = await output(request.destination);
-    const meter = progressMeter<TransplantProgress>(onProgress, () => engine);
-    const files = inputsOf(transplant, request, models);
-    const missing = await missingBytes(files, models);
-    if (missing > 0) meter.begin('downloading', missing);
-    const advance = (bytes: number, name: string) => meter.advance(bytes, name);
-    const hashing = { begin: (bytes: number) => meter.begin('hashing', bytes), advance };
-    const inputs = keep(await openHashedInputs({ inputs: files }, models, signal, advance, hashing));
+  const inputs = inputsOf(transplant, request, models);
+  const { engine, adapter, plan, ...found } = await withResources(async ({ keep }) => {
+    const backend: Backend = keep((await openEvaluationBackends(request.engine, 1, work))[0]);
+    const meter = progressMeter<TransplantProgress>(onProgress, () => backend);
+    const { read } = keep(await openForReading({ inputs }, models, meter, signal));
     const begun = performance.now();
-    const made = await makeRows(transplant, request, before, models, {
-      engine,
-      read: inputs.read,
-      meter,
-      signal,
-    });
+    const tools = { engine: backend, read, meter, signal };
+    const made = await makeRows(transplant, request, before, models, tools);
     const fitSeconds = (performance.now() - begun) / 1000;
-    const measure = (plan: Plan, name: string) => {
+    const measure = (of: Plan, name: string) => {
       meter.begin('evaluating', 0);
-      return measureQuality(plan, texts, models, engine.kind, signal, (done, total) =>
+      return measureQuality(of, texts, models, backend.kind, signal, (done, total) =>
         meter.advance(0, `${name}, ${Math.floor((100 * done) / total)} %`),
       );
     };
@@ -165,29 +152,20 @@ async function runTransplant(
       texts.length === 0
         ? null
         : { before: await measure(before, 'before'), after: await measure(made.plan, 'after') };
-    const hashes = await inputs.hashAll(hashing);
-    const report = {
-      ...outline,
-      ...{ engine: engine.kind, adapter: engine.adapter, version: AMALGAM_VERSION },
-      ...{ fitSeconds, left: made.left, quality },
-      inputs: files.map(({ folder, file }) => ({
-        ...{ id: folder, file },
-        hash: hashes.get(inputName(folder, file))!,
-      })),
-    };
-    const { model, donor, form } = request;
-    const written = await writePlan(
-      made.plan,
-      transplantCard(report, hubModel(before, models)),
-      { amalgam_transplant: JSON.stringify({ model, donor, form }) },
-      report.inputs,
-      request,
-      { engine, inputs, destination, models, meter, signal },
-    );
-    await commitOutput(destination, Object.fromEntries(hashes));
-    meter.flush();
-    return { ...report, seconds: (performance.now() - begin) / 1000, stages: meter.stages(), ...written };
+    return { ...made, engine: backend.kind, adapter: backend.adapter, fitSeconds, quality };
   });
+  const report = { ...outline, engine, adapter, version: AMALGAM_VERSION, ...found };
+  const { model, donor, form } = request;
+  const card = transplantCard(report, hubModel(before, models));
+  const written = await writePlan(
+    { ...plan, inputs },
+    { key: 'transplant', made: { model, donor, form }, card },
+    { ...request, engine },
+    models,
+    signal,
+    (progress) => onProgress({ ...progress, finished: [] }),
+  );
+  return { ...report, ...written, seconds: (performance.now() - begin) / 1000 };
 }
 
 interface MakingTools {
@@ -242,11 +220,6 @@ async function makeRows(
     const bytes = fresh.map(({ token }) => spelling.donor.bytes.get(token) ?? '');
     return piecesOf(bytes, spelling.model, model.ids, unknown, tokenizer.encodeAll);
   }
-}
-
-/** The original's id where it is on the Hub. */
-function hubModel({ inputs: [input] }: Plan, models: OpenModels): string | undefined {
-  return input && hubCommit(models.file(input.folder, input.file).folder.origin)?.repo;
 }
 
 /** The calls of the tool. */

@@ -6,7 +6,7 @@ import type { TransplantForm } from './options';
 
 export interface TransplantProgress extends Omit<Progress, 'phase' | 'finished'> {
   /** `fitting` counts bytes of the donor's rows. */
-  phase: 'downloading' | 'fitting' | 'evaluating' | 'hashing' | 'merging';
+  phase: Progress['phase'] | 'fitting' | 'evaluating';
   finished: never[];
 }
 
