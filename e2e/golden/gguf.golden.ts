@@ -159,7 +159,7 @@ describe('two LoRAs of a real model', () => {
   it('become one without the model, and added to it the merged model', { timeout: 300_000 }, () => {
     const options = ['--rank', '16', '--embeddings', 'skip', '--vectors', 'skip'];
     const extracted = amalgam(
-      'extract-lora',
+      'lora',
       join(stories, 'base'),
       join(stories, 'shakespeare'),
       ...options,

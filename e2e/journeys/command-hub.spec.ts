@@ -357,7 +357,7 @@ test('says its version, how a verb is used, and what bash can complete', async (
   expect((await amalgam(['--version'])).stdout).toBe(`${version}\n`);
   const help = (await amalgam(['push', '--help'])).stdout;
   expect(help).toContain('push <folder> <owner/name>');
-  expect(help).not.toContain('extract-lora');
+  expect(help).not.toContain('lora <lora>');
   const { stdout } = await amalgam(['completion']);
   const completed = await new Promise<string>((resolve) => {
     const script = `${stdout}\nCOMP_WORDS=(amalgam merge --gg); COMP_CWORD=2; _amalgam; echo "\${COMPREPLY[*]}"`;

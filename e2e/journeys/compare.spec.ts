@@ -33,7 +33,7 @@ test('finds the kitchen LoRA again in the model it was merged into, to the same 
     const out = join(work, engine);
     const reportFile = join(work, `${engine}.json`);
     const { code, stdout } = await amalgam([
-      ...['extract-lora', `${samples}/base`, merged, '--rank', '8', '--out', out],
+      ...['lora', `${samples}/base`, merged, '--rank', '8', '--out', out],
       ...['--engine', engine, '--report', reportFile],
     ]);
     expect(code).toBe(0);
@@ -104,15 +104,7 @@ test('compares on both engines, which agree to the bit, and writes every file', 
 
 test('says what is wrong, ends with a code, and writes nothing', async () => {
   const out = join(work, 'never');
-  const same = await amalgam([
-    'extract-lora',
-    `${samples}/base`,
-    `${samples}/base`,
-    '--rank',
-    '8',
-    '--out',
-    out,
-  ]);
+  const same = await amalgam(['lora', `${samples}/base`, `${samples}/base`, '--rank', '8', '--out', out]);
   expect(same.code).toBe(1);
   expect(same.stderr).toMatch(/are identical in all 56 tensors: the difference is zero and has rank 0/);
   const other = await amalgam([

@@ -95,7 +95,7 @@ describe('parseCommand', () => {
     [[], 'The command is missing'],
     [
       ['levitate', 'm'],
-      'There is no command levitate. Commands: plan, merge, join, verify, evaluate, generate, chat, compare, lora, extract-lora, collapse',
+      'There is no command levitate. Commands: plan, merge, join, verify, evaluate, generate, chat, compare, lora, collapse',
     ],
     [['plan'], 'plan needs <model>.'],
     [['plan', 'a.yml', 'b.yml'], 'b.yml is too much'],

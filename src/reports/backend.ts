@@ -6,3 +6,10 @@ export const CPU_ADAPTER = 'WebAssembly';
 
 /** `auto` takes WebGPU unless there is no adapter or only a software one. */
 export type BackendChoice = 'auto' | BackendKind;
+
+/** Where a report was computed, and how long that took. */
+export interface Computed {
+  engine: BackendKind;
+  adapter: string;
+  seconds: number;
+}

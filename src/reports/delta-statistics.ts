@@ -3,7 +3,7 @@
  * Plain data, like all that crosses the worker boundary.
  */
 import type { Recipe } from '../formats/recipe';
-import type { BackendChoice, BackendKind } from './backend';
+import type { BackendChoice, Computed } from './backend';
 import type { Progress } from './job';
 import type { TensorOutline } from './plan';
 
@@ -13,11 +13,8 @@ export interface DeltaStatisticsRequest {
   engine: BackendChoice;
 }
 
-export interface DeltaStatisticsReport {
+export interface DeltaStatisticsReport extends Computed {
   tensors: DeltaStatistics[];
-  engine: BackendKind;
-  adapter: string;
-  seconds: number;
 }
 
 /** The task vectors of one tensor. */

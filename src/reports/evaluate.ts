@@ -4,11 +4,11 @@ import type { ErrorReport } from '../errors';
 import type { Message } from '../formats/conversations';
 import { formatBytes, formatCounted } from '../formats/quantity';
 import type { Recipe } from '../formats/recipe';
-import type { BackendChoice, BackendKind } from './backend';
+import type { BackendChoice, Computed } from './backend';
 import type { LossBlock } from './paired-error';
 
 /** The evaluation report: one schema for command, studio and tests. */
-export interface EvaluateReport {
+export interface EvaluateReport extends Computed {
   /** e^meanNll. */
   perplexity: number;
   /** Mean of −ln p over the scored tokens, in nats. */
@@ -25,9 +25,6 @@ export interface EvaluateReport {
   blocks?: LossBlock[];
   /** Conversations of the text that the model's chat template refuses, and that are not measured. */
   leftOut?: number;
-  engine: BackendKind;
-  adapter: string;
-  seconds: number;
   /** Most bytes held on the device. */
   peakBytes: number;
 }
@@ -201,7 +198,7 @@ export interface WrittenToken {
   against?: number;
 }
 
-export interface GenerateReport {
+export interface GenerateReport extends Computed {
   /** Generated text, without the prompt. */
   text: string;
   /** Tokens that the model read before it. */
@@ -211,9 +208,6 @@ export interface GenerateReport {
   /** `stop`: the model ended its text. `length`: the limit was reached. */
   ended: 'stop' | 'length';
   tokensPerSecond: number;
-  engine: BackendKind;
-  adapter: string;
-  seconds: number;
   /** Most bytes held on the device: weights, activations, keys and values. */
   peakBytes: number;
   /** Weights were kept at 8 bits: the text is that of a model that differs a little. */

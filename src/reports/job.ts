@@ -1,5 +1,6 @@
 /** Types shared by all jobs: destination, progress, report of a tensor. */
 
+import type { Computed } from './backend';
 import type { TensorOutline } from './plan';
 
 export type DestinationSpec =
@@ -55,6 +56,13 @@ export interface WorkSeconds {
   compute: number;
   readback: number;
   write: number;
+}
+
+/** What any job that goes through tensors says of itself. */
+export interface JobReport extends Computed {
+  version: string;
+  /** Seconds of each kind of work; several may run at once. */
+  stages: WorkSeconds;
 }
 
 /** Wall clock of each phase, and of what lies between them; they add up to all of the time. */

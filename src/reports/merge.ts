@@ -8,7 +8,7 @@ import type { UseSnippet } from '../formats/use-snippets';
 import type { BackendChoice, BackendKind } from './backend';
 import type { FindBestReport, FindBestRequest } from './find-best';
 import type { CalibrationReport } from './importance';
-import type { DestinationSpec, PhaseSeconds, Progress, TensorReport, WorkSeconds } from './job';
+import type { DestinationSpec, JobReport, PhaseSeconds, Progress, TensorReport } from './job';
 import type { CutReport } from './lora';
 
 export interface MergeRequest {
@@ -56,15 +56,9 @@ export interface RunElsewhere {
 }
 
 /** The merge report: one schema for command, studio and tests. */
-export interface MergeReport {
+export interface MergeReport extends JobReport {
   recipe: Recipe;
   recipeSha256: string;
-  engine: BackendKind;
-  adapter: string;
-  version: string;
-  seconds: number;
-  /** Seconds of each kind of work while tensors were merged or measured; several may run at once. */
-  stages: WorkSeconds;
   /** Wall clock, adding up to `seconds`; absent in reports of versions that did not measure it. */
   phases?: PhaseSeconds;
   peakBytes: number;

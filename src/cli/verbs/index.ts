@@ -12,13 +12,8 @@ import { pushVerb } from './push';
 import { searchVerb } from './search';
 import { verifyVerb } from './verify';
 
-const VERB_FILES = import.meta.glob<{ verb: Verb; others?: readonly Verb[] }>('../../tools/*/verb.ts', {
-  eager: true,
-});
-const TOOL_VERBS = TOOLS.flatMap(({ id }) => {
-  const { verb, others = [] } = VERB_FILES[`../../tools/${id}/verb.ts`]!;
-  return [verb, ...others];
-});
+const VERB_FILES = import.meta.glob<{ verb: Verb }>('../../tools/*/verb.ts', { eager: true });
+const TOOL_VERBS = TOOLS.map(({ id }) => VERB_FILES[`../../tools/${id}/verb.ts`]!.verb);
 
 const OWN_VERBS: readonly Verb[] = [
   planVerb,

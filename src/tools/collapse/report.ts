@@ -1,7 +1,7 @@
 /** Requests and reports of collapsing layers: plain data for the worker boundary. Layers are counted from 0. */
-import type { BackendChoice, BackendKind } from '../../reports/backend';
+import type { BackendChoice, Computed } from '../../reports/backend';
 import type { EvaluateReport } from '../../reports/evaluate';
-import type { DestinationSpec, Progress, WorkSeconds } from '../../reports/job';
+import type { DestinationSpec, JobReport, Progress } from '../../reports/job';
 import type { MergeReport } from '../../reports/merge';
 import type { CollapseSettings, CollapseVariant } from './options';
 
@@ -43,11 +43,8 @@ export interface LayerMeasure {
   distance: number[][];
 }
 
-export interface MeasureLayersReport extends LayerMeasure {
+export interface MeasureLayersReport extends LayerMeasure, Computed {
   model: string;
-  engine: BackendKind;
-  adapter: string;
-  seconds: number;
   layers: number;
   calibration: CalibrationInfo;
   /** Similarity with layers `layer` … `layer + block − 1` collapsed; null where the result is not finite. */
@@ -108,13 +105,8 @@ export interface LayerTerm {
   coefficient: number;
 }
 
-export interface CollapseReport {
+export interface CollapseReport extends JobReport {
   model: string;
-  engine: BackendKind;
-  adapter: string;
-  version: string;
-  seconds: number;
-  stages: WorkSeconds;
   /** Settings with their defaults filled in. */
   settings: CollapseSettings & { variant: CollapseVariant };
   layers: { before: number; after: number };

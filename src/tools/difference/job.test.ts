@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
   lowRankDelta,
@@ -10,7 +9,7 @@ import {
   type Weights,
 } from './compare.test.support';
 import { type Comparison, compareModels } from './compare-models';
-import { reportFiles, shortNumbers } from './report-files';
+import { reportFiles } from './report-files';
 
 const EVIL = 'model.layers.0.<script>alert("1")</script>.weight';
 const base: Record<string, Weights> = {
@@ -70,20 +69,4 @@ test('the page holds no markup from names, no script and no outside resource', a
   const count = (tags: (string | undefined)[], tag: string) => tags.filter((t) => t === tag).length;
   for (const tag of ['table', 'tr', 'td', 'th', 'section', 'li', 'svg'])
     expect(count(open, tag), tag).toBe(count(closed, tag));
-});
-
-test('numbers in files have the seven digits that text would have', () => {
-  const values = Float32Array.from([0, 1, 9.9999995, 0.99999995, 1e-30, 3e38, 1e7, 2 ** -10, 0.1, 123456.75]);
-  const some = fc.array(fc.float({ min: 0, noNaN: true, noDefaultInfinity: true }), { maxLength: 500 });
-  const usual = fc.array(fc.integer({ min: 0x38000000, max: 0x46000000 }), { maxLength: 500 });
-  const expectShort = (given: Float32Array) =>
-    expect(shortNumbers(given)).toEqual(Array.from(given, (x) => Number(x.toPrecision(7))));
-  expectShort(values);
-  fc.assert(
-    fc.property(some, usual, (any, bits) => {
-      expectShort(Float32Array.from(any));
-      expectShort(new Float32Array(Uint32Array.from(bits).buffer));
-    }),
-    { numRuns: 300 },
-  );
 });

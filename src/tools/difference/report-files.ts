@@ -134,25 +134,9 @@ function entries<T extends { name: string }, V>(
   return Object.fromEntries(items.map((item) => [item.name, value(item)]));
 }
 
-/** f32 values with the fewest digits that distinguish them from their neighbors. */
-export function shortNumbers(values: Float32Array = new Float32Array(0)): number[] {
-  const short: number[] = [];
-  for (let i = 0; i < values.length; i++) short.push(sevenDigits(values[i]!));
-  return short;
-}
-
-/** Powers of ten that are exact. */
-const TENS = Array.from({ length: 23 }, (_, exponent) => Number(`1e${exponent}`));
-
-/** `Number(x.toPrecision(7))`, without text where it is clear which way x is rounded. */
-function sevenDigits(x: number): number {
-  const ten = TENS[6 - Math.floor(Math.log10(x))];
-  if (ten === undefined) return Number(x.toPrecision(7));
-  const scaled = x * ten;
-  const whole = Math.round(scaled);
-  const isClear = 1e6 <= whole && whole < 1e7 && Math.abs(scaled - whole) < 0.499_999;
-  return isClear ? whole / ten : Number(x.toPrecision(7));
-}
+/** f32 values with the seven digits that they have. */
+const shortNumbers = (values: Float32Array = new Float32Array(0)): number[] =>
+  Array.from(values, (x) => Number(x.toPrecision(7)));
 
 function json(value: object): string {
   return `${JSON.stringify(value, null, 1)}\n`;

@@ -1,8 +1,8 @@
 /** Requests and reports of the difference of two models: plain data for the worker boundary. */
 
 import type { ErrorCode } from '../../errors';
-import type { BackendChoice, BackendKind } from '../../reports/backend';
-import type { DestinationSpec, Progress, WorkSeconds } from '../../reports/job';
+import type { BackendChoice } from '../../reports/backend';
+import type { DestinationSpec, JobReport, Progress } from '../../reports/job';
 import type { ConfigComparison } from '../../reports/models';
 
 /** Progress of comparing and extracting. */
@@ -93,14 +93,9 @@ export interface LoraLikeness {
   exact: boolean;
 }
 
-export interface CompareReport {
+export interface CompareReport extends JobReport {
   base: string;
   finetuned: string;
-  engine: BackendKind;
-  adapter: string;
-  version: string;
-  seconds: number;
-  stages: WorkSeconds;
   threshold: number;
   total: {
     elements: number;

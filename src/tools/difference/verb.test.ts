@@ -48,6 +48,6 @@ test.each([
   expect(() => parseCommand(args)).toThrow(words);
 });
 
-test('the help names both verbs of a pair', () => {
-  expect(USAGE).toMatch(/compare <base> <finetuned> --out DIR.*extract-lora <base> <finetuned> --out DIR/s);
+test('the help names both verbs that take a pair', () => {
+  expect(USAGE).toMatch(/compare <base> <finetuned> --out DIR.*lora <lora>/s);
 });

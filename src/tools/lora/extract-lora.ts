@@ -1,6 +1,5 @@
 /** A fine-tune as a LoRA on its base: truncated singular value decompositions of what changed, in PEFT's file format. */
 
-import { AmalgamError } from '../../errors';
 import { isWeightDtype, weightBytes } from '../../formats/dtype';
 import { peftConfigText, taskOf } from '../../formats/peft-config';
 import { parseModelRef } from '../../formats/recipe';
@@ -36,7 +35,7 @@ import {
   peftName,
   targetOf,
 } from './lora-modules';
-import { ranksWithin } from './rank-choice';
+import { ranksOf } from './rank-choice';
 import type { ExtractLoraReport } from './report';
 
 // The tensors of an adapter under PEFT's key names (its `save_and_load.py`), from what changed and the ranks chosen.
@@ -153,7 +152,13 @@ export async function extractLora(options: ExtractOptions, notes: readonly strin
   const { entries: wholes, modules: savedModules, left } = await savedEntries(changed.saved, options);
   for (const it of left) changed.left.push(it);
   const carriesBiases = canCarryBiases(changed, options);
-  const ranks = ranksOf(changed, wholes, carriesBiases, options);
+  const { dtype } = options;
+  const factored = changed.modules.map(({ values, rank, factors }) => ({ values, rank, ...factors }));
+  const biasBytes = factored.reduce((sum, { outputs }) => sum + outputs * weightBytes(dtype), 0);
+  const ranks = ranksOf(choice, factored, dtype, {
+    tensors: wholes.length + (carriesBiases ? changed.biases.size : 0),
+    bytes: wholes.reduce((sum, { byteLength }) => sum + byteLength, carriesBiases ? biasBytes : 0),
+  });
   const chosen = changed.modules.filter((_, i) => ranks[i]! > 0);
   const chosenRanks = ranks.filter((rank) => rank > 0);
   leaveRest(changed, ranks, carriesBiases);
@@ -207,33 +212,6 @@ function addUnpaired(changed: ChangedTensors, pairs: TensorPairs, { base, settin
   for (const { name, tuned: version } of pairs.raw) {
     leave(name, `it is stored as ${version.view.origin.dtype}, which is not computed with`);
   }
-}
-
-function ranksOf(
-  { modules, biases }: ChangedTensors,
-  wholes: readonly AdapterEntry[],
-  carriesBiases: boolean,
-  { rank: choice, dtype }: ExtractOptions,
-): number[] {
-  if (choice.kind !== 'bytes') return modules.map(({ rank }) => rank);
-  const width = weightBytes(dtype);
-  const fixed =
-    wholes.reduce((sum, { byteLength }) => sum + byteLength, 0) +
-    (carriesBiases ? modules.reduce((sum, { factors }) => sum + factors.outputs * width, 0) : 0);
-  const ranks = ranksWithin(
-    choice.bytes - fixed,
-    modules.map(({ values, rank, factors }) => ({
-      values: values.slice(0, rank),
-      bytesPerRank: (factors.inputs + factors.outputs) * width,
-    })),
-  );
-  if (ranks.some((rank) => rank > 0)) return ranks;
-  const whole = wholes.length + (carriesBiases ? biases.size : 0);
-  throw new AmalgamError(
-    'LimitExceeded',
-    `${choice.bytes} bytes leave no room for factors${fixed > 0 ? `: ${count(whole, 'tensor')} carried whole ${whole === 1 ? 'takes' : 'take'} ${fixed} bytes` : ''}.`,
-    'Allow more bytes, or leave embeddings and vectors out.',
-  );
 }
 
 /** Records the changes that the chosen ranks and PEFT's rules for biases leave out. */

@@ -1,5 +1,8 @@
 /** Rank of each module of an adapter: the number of its singular values. */
 
+import { AmalgamError } from '../../errors';
+import { type WeightDtype, weightBytes } from '../../formats/dtype';
+import { counted } from '../../formats/quantity';
 import type { RankChoice } from '../../reports/lora';
 import { smallestRank } from '../difference/likeness';
 
@@ -38,27 +41,37 @@ export function rankOf(
 }
 
 /**
- * Ranks that capture most of Σσ² within a number of bytes: the values of all modules are taken in the order of σ² per
- * byte, each module from its largest on, as long as they fit.
+ * The rank of each module as it was found, or within a byte budget: the values of all modules are then taken in the order of σ²
+ * per byte, each module from its largest on, as long as they fit; 0 where there is no room.
  *
- * @param modules singular values, descending, and the bytes one rank costs
- * @returns a rank per module; 0 where the budget has no room
+ * @param modules singular values, descending, and the rank without a budget
+ * @param whole tensors that are carried whole, and their bytes
+ * @throws AmalgamError `LimitExceeded` for a budget without room for any
  */
-export function ranksWithin(
-  budget: number,
-  modules: readonly { values: Float64Array; bytesPerRank: number }[],
+export function ranksOf(
+  choice: RankChoice | null,
+  modules: readonly { values: Float64Array; rank: number; inputs: number; outputs: number }[],
+  dtype: WeightDtype,
+  whole = { tensors: 0, bytes: 0 },
 ): number[] {
-  const steps = modules.flatMap(({ values, bytesPerRank }, module) =>
-    Array.from(values, (s, i) => ({ module, rank: i + 1, gain: (s * s) / bytesPerRank })),
+  if (choice?.kind !== 'bytes') return modules.map(({ rank }) => rank);
+  const costs = modules.map(({ inputs, outputs }) => (inputs + outputs) * weightBytes(dtype));
+  const steps = modules.flatMap(({ values, rank: most }, module) =>
+    Array.from(values.slice(0, most), (s, i) => ({ module, rank: i + 1, gain: (s * s) / costs[module]! })),
   );
   steps.sort((a, b) => b.gain - a.gain || a.rank - b.rank || a.module - b.module);
   const ranks = modules.map(() => 0);
-  let left = budget;
+  let left = choice.bytes - whole.bytes;
   for (const { module, rank } of steps) {
-    const { bytesPerRank } = modules[module]!;
-    if (rank !== ranks[module]! + 1 || bytesPerRank > left) continue;
+    if (rank !== ranks[module]! + 1 || costs[module]! > left) continue;
     ranks[module] = rank;
-    left -= bytesPerRank;
+    left -= costs[module]!;
   }
-  return ranks;
+  if (ranks.some((rank) => rank > 0)) return ranks;
+  const { tensors, bytes } = whole;
+  throw new AmalgamError(
+    'LimitExceeded',
+    `${choice.bytes} bytes leave no room for factors${bytes > 0 ? `: ${counted(tensors, 'tensor')} carried whole ${tensors === 1 ? 'takes' : 'take'} ${bytes} bytes` : ''}.`,
+    'Allow more bytes, choose fewer modules, or leave embeddings and vectors out.',
+  );
 }

@@ -1,7 +1,7 @@
 /** Requests and reports of extracting a LoRA: plain data for the worker boundary. */
 import type { ImageConvention } from '../../formats/image-convention';
-import type { BackendChoice, BackendKind } from '../../reports/backend';
-import type { DestinationSpec, WorkSeconds } from '../../reports/job';
+import type { BackendChoice } from '../../reports/backend';
+import type { DestinationSpec, JobReport } from '../../reports/job';
 import type { CutReport, MeasuredModule, RankChoice } from '../../reports/lora';
 
 export interface ExtractLoraRequest {
@@ -26,14 +26,9 @@ export interface ExtractLoraRequest {
   tileElements?: number;
 }
 
-export interface ExtractLoraReport extends CutReport {
+export interface ExtractLoraReport extends CutReport, JobReport {
   base: string;
   finetuned: string;
-  engine: BackendKind;
-  adapter: string;
-  version: string;
-  seconds: number;
-  stages: WorkSeconds;
   files: { file: string; bytes: number; hash?: string }[];
 }
 
@@ -43,16 +38,11 @@ export type MeasureLoraRequest = { engine: BackendChoice } & (
   | { base: string; finetuned: string; include?: string[]; exclude?: string[]; seed?: number }
 );
 
-export interface MeasureLoraReport {
+export interface MeasureLoraReport extends JobReport {
   modules: MeasuredModule[];
   /** What the config of a LoRA says of it. */
   facts: { label: string; value: string }[];
   notes: string[];
-  engine: BackendKind;
-  adapter: string;
-  version: string;
-  seconds: number;
-  stages: WorkSeconds;
 }
 
 export interface ReshapeLoraRequest {

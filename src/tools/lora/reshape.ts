@@ -1,7 +1,6 @@
 /** One LoRA in another shape: of other ranks, scaled, of some of its modules, in another convention. */
 
 import { AmalgamError } from '../../errors';
-import { weightBytes } from '../../formats/dtype';
 import { ADAPTER_GGUF_TYPES } from '../../formats/gguf-type';
 import { IMAGE_CONVENTIONS } from '../../formats/image-convention';
 import { LORA_NAMINGS, type LoraNaming, loraNaming } from '../../formats/lora-naming';
@@ -28,7 +27,7 @@ import { moduleOf, PREFIX } from './extract-lora';
 import { type LoraPart, measured, readPart, requireFactors, svdOf, transposed } from './factors';
 import { factorsOf, isWanted, type LoraFactors } from './lora-modules';
 import { openLora } from './measure';
-import { rankOf, ranksWithin } from './rank-choice';
+import { rankOf, ranksOf } from './rank-choice';
 import type { ExtractLoraReport, ReshapeLoraRequest } from './report';
 
 /** A module as it is going to be written. */
@@ -83,7 +82,8 @@ export async function runReshapeLora(
       meter.advance(weightFile.byteLength / wanted.length, part.module);
       meter.finishTensor();
     }
-    const ranks = ranksOf(shaped, request);
+    const factored = shaped.map(({ values, rank, factors }) => ({ values, rank, ...factors }));
+    const ranks = ranksOf(choice, factored, dtype);
     const kept = shaped.flatMap(({ part: { module } }, i) =>
       ranks[i]! > 0 ? [{ module, rank: ranks[i]! }] : [],
     );
@@ -189,21 +189,6 @@ function shapedPart(part: LoraPart, svd: Svd, { rank: choice, maxRank, scale }: 
   const factors = factorsOf(own, rank, false);
   if (scale < 0) for (const [i, value] of factors.a.entries()) factors.a[i] = -value;
   return { ...found, rank, factors };
-}
-
-function ranksOf(shaped: readonly Shaped[], { rank: choice, dtype }: ReshapeLoraRequest): number[] {
-  if (choice?.kind !== 'bytes') return shaped.map(({ rank }) => rank);
-  const modules = shaped.map(({ values, rank, part }) => ({
-    values: values.slice(0, rank),
-    bytesPerRank: (part.inputs + part.outputs) * weightBytes(dtype),
-  }));
-  const ranks = ranksWithin(choice.bytes, modules);
-  if (ranks.some((rank) => rank > 0)) return ranks;
-  throw new AmalgamError(
-    'LimitExceeded',
-    `${choice.bytes} bytes leave no room for factors.`,
-    'Allow more bytes, or choose fewer modules.',
-  );
 }
 
 function reportOf(

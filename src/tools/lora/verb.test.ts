@@ -3,9 +3,7 @@ import { parseCommand } from '../../cli/command';
 import { cutWords } from '../../reports/lora';
 import { rankOf } from './options';
 import type { ExtractLoraReport, MeasureLoraReport } from './report';
-import { extractText, measuredText, others, verb } from './verb';
-
-const [extractLora] = others as [(typeof others)[0] & object];
+import { extractText, measuredText, verb } from './verb';
 
 const plain = (text: string) => text.replace(/[\u00a0\u202f]/g, ' ');
 const module = (name: string, rank: number, error: number | null) => ({ module: name, rank, error });
@@ -60,7 +58,7 @@ test.each([
 
 test('every way to choose ranks', () => {
   const rank = (...args: string[]) =>
-    rankOf(extractLora.parse(['a', 'b', '--out', 'd', ...args]).options as Parameters<typeof rankOf>[0]);
+    rankOf(verb.parse(['a', 'b', '--out', 'd', ...args]).options as Parameters<typeof rankOf>[0]);
   expect(rank('--rank', '16')).toEqual({ kind: 'rank', rank: 16 });
   expect(rank('--energy', '0.95')).toEqual({ kind: 'energy', share: 0.95 });
   expect(rank('--cutoff', '1e-3')).toEqual({ kind: 'cutoff', ratio: 1e-3 });
@@ -70,7 +68,7 @@ test('every way to choose ranks', () => {
 
 test('modules, dtype and the rest', () => {
   const typed =
-    'extract-lora a b --out d --rank 4 --include attn,mlp --include up --exclude k_proj --embeddings lora --vectors skip --dtype bfloat16 --seed 3 --max-rank 8 --report r.json';
+    'lora a b --out d --rank 4 --include attn,mlp --include up --exclude k_proj --embeddings lora --vectors skip --dtype bfloat16 --seed 3 --max-rank 8 --report r.json';
   expect(parseCommand(typed.split(' ')).parsed).toMatchObject({
     options: {
       report: 'r.json',
@@ -88,7 +86,7 @@ test.each([
   [['--budget', '0.5'], '--budget is 0.5'],
   [['--rank', '1', '--embeddings', 'x'], 'one of save, lora, skip'],
 ])('%j is refused in words', (args, words) => {
-  expect(() => extractLora.parse(['a', 'b', '--out', 'd', ...args])).toThrow(words);
+  expect(() => verb.parse(['a', 'b', '--out', 'd', ...args])).toThrow(words);
 });
 
 test('one LoRA, or two models: what is typed for one is refused for the other', () => {

@@ -3,12 +3,8 @@ import { columns } from '../../cli/print';
 import { toolVerb } from '../../cli/tool-verb';
 import { displayName } from '../../formats/names';
 import { formatBytes, formatCounted, formatReal, formatSeconds, formatShape } from '../../formats/quantity';
-import type { BackendChoice } from '../../reports/backend';
-import type { DestinationSpec } from '../../reports/job';
 import { curveWords, cutWords, moduleRank, SHARES } from '../../reports/lora';
-import type { OptionValues } from '../../reports/option';
-import type { WorkerCalls } from '../../worker/calls';
-import { extractOptions, loraOptions, rankOf } from './options';
+import { loraOptions, rankOf } from './options';
 import type { ExtractLoraReport, MeasureLoraReport } from './report';
 
 /** The most of a list that goes to the terminal; the files have all of it. */
@@ -50,92 +46,49 @@ function span(ranks: readonly number[]): string {
   return least === most ? String(most) : `${least} to ${most}`;
 }
 
-const extractLora = toolVerb({
-  name: 'extract-lora',
-  subjects: ['base', 'finetuned'],
-  about:
-    'The difference as a LoRA adapter for PEFT. --energy keeps this share of each change, --cutoff singular values down to this share of the largest, --budget what captures most in so many bytes. --include and --exclude choose modules by a part of their path.',
-  options: extractOptions,
-  check({ options, subjects }) {
-    refuseRecipe(subjects);
-    requireRank(options);
-  },
-  read: async () => undefined,
-  run: (calls, asked, onProgress) => extract(calls, asked, onProgress),
-  print: extractText,
-});
-
 export const verb = toolVerb({
   name: 'lora',
   subjects: ['lora'],
   several: true,
   about:
-    'What a LoRA is made of: ranks, norms, scale, and the ranks that keep 90, 95 and 99 % of it; of a base and a fine-tune, the same of their difference. With --out it is written: one LoRA at other ranks, scaled, with some of its modules, for PEFT, MLX or llama.cpp; of two models as by extract-lora.',
+    'What a LoRA is made of: ranks, norms, scale, and the ranks that keep 90, 95 and 99 % of it; of a base and a fine-tune, the same of their difference. With --out it is written: one LoRA at other ranks, scaled, for PEFT, MLX or llama.cpp; of two models the difference, for PEFT. --energy keeps this share of each change, --cutoff singular values down to this share of the largest, --budget what captures most in so many bytes. --include and --exclude choose modules by a part of their path.',
   options: loraOptions,
   writes: () => false,
   check({ options, given, subjects }) {
     refuseRecipe(subjects);
     if (subjects.length > 2) throw usage('lora takes one LoRA, or a base and a fine-tune.');
     const isPair = subjects.length === 2;
-    if (isPair && given.has('out')) requireRank(options);
+    if (isPair && given.has('out') && rankOf(options) === null)
+      throw usage('Ranks need exactly one of --rank, --energy, --cutoff and --budget.');
     const odd = ['scale', 'format'].find((flag) => isPair && given.has(flag));
     if (odd) throw usage(`--${odd} is for one LoRA.`);
   },
   read: async () => undefined,
-  async run(calls, asked, onProgress): Promise<MeasureLoraReport | ExtractLoraReport> {
-    const { models, engine, options, destination } = asked;
+  async run(
+    calls,
+    { models, engine, options, destination },
+    onProgress,
+  ): Promise<MeasureLoraReport | ExtractLoraReport> {
     const [first, finetuned] = models as [string, string?];
-    const { maxRank, include, exclude, scale, format, dtype, seed } = options;
+    const { maxRank, include, exclude, embeddings, vectors, scale, format, dtype, seed } = options;
+    const modules = { engine, include, exclude };
+    const rank = rankOf(options);
     if (finetuned !== undefined) {
-      if (destination) return extract(calls, asked, onProgress);
-      return calls.measureLora({ base: first, finetuned, engine, include, exclude, seed }, onProgress);
+      const pair = { base: first, finetuned, seed, ...modules };
+      if (!destination) return calls.measureLora(pair, onProgress);
+      const cut = { destination, rank: rank!, maxRank, embeddings, vectors, dtype };
+      return calls.extractLora({ ...pair, ...cut }, onProgress);
     }
     if (!destination) return calls.measureLora({ lora: first, engine }, onProgress);
-    return calls.reshapeLora(
-      {
-        ...{ lora: first, engine, destination, rank: rankOf(options), maxRank },
-        ...{ include, exclude, scale, format, dtype },
-      },
-      onProgress,
-    );
+    const shape = { destination, rank, maxRank, scale, format, dtype };
+    return calls.reshapeLora({ lora: first, ...modules, ...shape }, onProgress);
   },
   print: (report, folder) => ('files' in report ? extractText(report, folder) : measuredText(report)),
 });
 
-/** Verbs of the tool besides. */
-export const others = [extractLora];
-
-interface Asked {
-  models: string[];
-  engine: BackendChoice;
-  options: OptionValues<typeof extractOptions>;
-  destination?: DestinationSpec;
-}
-
-function extract(
-  calls: Pick<WorkerCalls, 'extractLora'>,
-  { models, engine, options, destination }: Asked,
-  onProgress: Parameters<WorkerCalls['extractLora']>[1],
-): Promise<ExtractLoraReport> {
-  const [base, finetuned] = models as [string, string];
-  const { maxRank, include, exclude, embeddings, vectors, dtype, seed } = options;
-  return calls.extractLora(
-    {
-      ...{ base, finetuned, engine, destination: destination!, rank: rankOf(options)! },
-      ...{ maxRank, include, exclude, embeddings, vectors, dtype, seed },
-    },
-    onProgress,
-  );
-}
-
 function refuseRecipe(subjects: readonly string[]): void {
   const recipe = subjects.find((name) => /\.ya?ml$/i.test(name));
   if (recipe) throw usage(`A recipe becomes a LoRA by a merge: amalgam merge ${recipe} --adapter --out DIR.`);
-}
-
-function requireRank(options: OptionValues<typeof extractOptions>): void {
-  if (rankOf(options) === null)
-    throw usage('Ranks need exactly one of --rank, --energy, --cutoff and --budget.');
 }
 
 /** Text of a measured change for the terminal: what it is, module by module, and the ranks that keep most of it. */

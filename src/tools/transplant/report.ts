@@ -1,6 +1,6 @@
 /** Requests and reports of another tokenizer for a model: plain data for the worker boundary. */
-import type { BackendChoice, BackendKind } from '../../reports/backend';
-import type { DestinationSpec, Progress, WorkSeconds } from '../../reports/job';
+import type { BackendChoice } from '../../reports/backend';
+import type { DestinationSpec, JobReport, Progress } from '../../reports/job';
 import type { MergeReport } from '../../reports/merge';
 import type { TransplantForm } from './options';
 
@@ -60,14 +60,10 @@ export interface Quality {
 
 export interface TransplantReport
   extends Omit<TransplantPlan, 'seconds' | 'bytesToRead' | 'bytesToWrite'>,
-    Pick<MergeReport, 'inputs' | 'shards'> {
-  engine: BackendKind;
-  adapter: string;
-  version: string;
-  seconds: number;
+    Pick<MergeReport, 'inputs' | 'shards'>,
+    JobReport {
   /** Of making the rows. */
   fitSeconds: number;
-  stages: WorkSeconds;
   /** Mean of what the donor's new rows keep unmade, as a share of their norm; by tensor, where rows are fitted. */
   left: { tensor: string; mean: number }[];
   quality: { before: Quality; after: Quality } | null;
