@@ -51,7 +51,7 @@ export async function writePlan(
 
 /** Small files of a plan but those that speak of a merge; the card is written anew. */
 export function withoutRecipe(extras: Plan['extras']): Plan['extras'] {
-  return extras.filter(({ path }) => path !== 'mergekit_config.yml' && path !== 'README.md');
+  return extras.filter(({ path }) => !/^(?:mergekit_(?:moe_)?config\.yml|README\.md)$/.test(path));
 }
 
 /** The original's id where it is on the Hub. */
