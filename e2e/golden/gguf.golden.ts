@@ -158,12 +158,7 @@ describe.runIf(hasLlama).each(Object.keys(CASES))('%s as GGUF', (name) => {
 describe('two LoRAs of a real model', () => {
   it('become one without the model, and added to it the merged model', { timeout: 300_000 }, () => {
     const options = ['--rank', '16', '--embeddings', 'skip', '--vectors', 'skip'];
-    const extracted = amalgam(
-      'lora',
-      join(stories, 'base'),
-      join(stories, 'shakespeare'),
-      ...options,
-    );
+    const extracted = amalgam('lora', join(stories, 'base'), join(stories, 'shakespeare'), ...options);
     const loras = `models:
   - {model: ${join(stories, 'bible-lora')}, parameters: {weight: 0.5}}
   - {model: ${extracted.out}, parameters: {weight: 0.7}}
