@@ -63,17 +63,21 @@ describe('a Gram merge of changes', () => {
     }
   });
 
-  it('gives, on top of the base, the Gram merge of the models', async () => {
-    vi.stubGlobal('navigator', fakeStorage().navigator);
-    const model = await calibrateInNode(yaml('model'), { root, folders: { ...folders, base } });
-    const { adapterFolder } = await written(root, yaml('adapter'), folders);
-    const alone = 'merge_method: passthrough\nmodels:\n  - model: base+merged\n';
-    const { tensors } = await mergeInNode(alone, root, { base, merged: adapterFolder });
-    vi.unstubAllGlobals();
-    for (const [name, { values }] of tensors) {
-      expect(largestDifference(values, await model.tensor(name)).relative, name).toBeLessThan(1e-5);
-    }
-  });
+  it.each(['', ', parameters: {weight: 2.5}'])(
+    'gives, on top of the base, the Gram merge of the models%s',
+    async (own) => {
+      vi.stubGlobal('navigator', fakeStorage().navigator);
+      const text = (output: 'adapter' | 'model') => yaml(output).replace('base+a', `base+a${own}`);
+      const model = await calibrateInNode(text('model'), { root, folders: { ...folders, base } });
+      const { adapterFolder } = await written(root, text('adapter'), folders);
+      const alone = 'merge_method: passthrough\nmodels:\n  - model: base+merged\n';
+      const { tensors } = await mergeInNode(alone, root, { base, merged: adapterFolder });
+      vi.unstubAllGlobals();
+      for (const [name, { values }] of tensors) {
+        expect(largestDifference(values, await model.tensor(name)).relative, name).toBeLessThan(1e-5);
+      }
+    },
+  );
 
   it('is cut to a rank by its leading singular values', async () => {
     const { tensors } = await mergeInNode(yaml('adapter', ', combination: gram_svd, rank: 3'), root, folders);
@@ -96,7 +100,7 @@ describe('a Gram merge of changes', () => {
 
 describe('a Gram merge of inputs', () => {
   const yaml = (output: 'adapter' | 'model', more = '') =>
-    `merge_method: gram\nbase_model: base\nmodels: [{model: base+a, parameters: {calibration: one}}, {model: base+b, parameters: {calibration: two}}, {model: base+c, parameters: {calibration: three}}]\nparameters: {lambda: 1.3, calibration_windows: 4, calibration_window: 16}\n${
+    `merge_method: gram\nbase_model: base\nmodels: [{model: base+a, parameters: {calibration: one, weight: 2}}, {model: base+b, parameters: {calibration: two}}, {model: base+c, parameters: {calibration: three}}]\nparameters: {lambda: 1.3, calibration_windows: 4, calibration_window: 16}\n${
       output === 'adapter' ? `amalgam: {output: adapter${more}}\n` : ''
     }`;
   const ids = (seed: number) => Array.from({ length: 80 }, (_, i) => (i * i * seed + 7 * i + seed) % 64);

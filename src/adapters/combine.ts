@@ -20,6 +20,8 @@ export interface LoraFactors {
   rank: number;
   scale: number;
   weight: number;
+  /** How much it counts in a Gram merge; default 1. */
+  count?: number;
   density: number;
   /** Names it in the random numbers of DARE. */
   id: string;
@@ -251,9 +253,9 @@ function cut({ s, u, v }: Svd, loras: readonly LoraFactors[], wanted: number): C
 }
 
 // The Gram merge of LoRAs of one module, their changes in place of inputs: τ = ΣτᵢGᵢ · (ΣGᵢ)⁻¹ with τᵢ = wᵢsᵢBᵢAᵢ and
-// Gᵢ = τᵢᵀτᵢ/‖τᵢ‖² + I/d, d inputs (docs/importance-mathematics.md; Cheng et al. 2025). All of it happens in the space that
+// Gᵢ = cᵢ·(τᵢᵀτᵢ/‖τᵢ‖² + I/d), d inputs and the count cᵢ (docs/importance-mathematics.md; Cheng et al. 2025). All of it happens in the space that
 // the rows of the Aᵢ span: with Q an orthonormal basis of it and Pᵢ = τᵢQ, the result is N·Qᵀ with
-// N = ΣPᵢHᵢ · (ΣHᵢ)⁻¹, Hᵢ = PᵢᵀPᵢ/‖Pᵢ‖² + I/d. Nothing is lost by staying there, since what is outside has no change.
+// N = ΣPᵢHᵢ · (ΣHᵢ)⁻¹, Hᵢ = cᵢ·(PᵢᵀPᵢ/‖Pᵢ‖² + I/d). Nothing is lost by staying there, since what is outside has no change.
 
 /** One change: scale · B · A. */
 interface ScaledFactors {
@@ -264,6 +266,7 @@ interface ScaledFactors {
   rank: number;
   /** α/r times the weight. */
   factor: number;
+  count?: number;
 }
 
 /** τ = N · Qᵀ. */
@@ -281,17 +284,17 @@ function gramFactors(changes: readonly ScaledFactors[]): GramFactors {
   const q = basisOf(changes, inputs);
   const right = zeroColumns(outputs, q.cols);
   const total = zeroColumns(q.cols, q.cols);
-  for (const { a, b, rank, factor } of changes) {
+  for (const { a, b, rank, factor, count = 1 } of changes) {
     // A of rows is Aᵀ of columns
     const rows = { rows: inputs, cols: rank, data: Float64Array.from(a) };
     const columns = transposed({ rows: rank, cols: outputs, data: Float64Array.from(b, (v) => v * factor) });
     const p = product(columns, product(transposed(rows), q));
     const square = dot(p.data, p.data);
-    if (square === 0) continue;
+    if (square === 0 || count === 0) continue;
     const h = zeroColumns(q.cols, q.cols);
     for (let j = 0; j < q.cols; j++) {
       for (let i = 0; i <= j; i++) {
-        const value = dot(column(p, i), column(p, j)) / square + (i === j ? 1 / inputs : 0);
+        const value = count * (dot(column(p, i), column(p, j)) / square + (i === j ? 1 / inputs : 0));
         h.data[j * q.cols + i] = value;
         h.data[i * q.cols + j] = value;
       }

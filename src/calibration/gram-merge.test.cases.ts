@@ -20,11 +20,18 @@ export function describeSolve(title: string, engineOf: () => Promise<Backend>): 
     ];
     const taus = [11, 12, 13].map((seed) => Float32Array.from(normals(rows * width, seed), (v) => 0.01 * v));
 
-    const solve = async (models: readonly number[], of: readonly Float32Array[], form: GramForm) => {
+    const solve = async (
+      models: readonly number[],
+      of: readonly Float32Array[],
+      form: GramForm,
+      weights?: readonly number[],
+    ) => {
       const engine = await engineOf();
       const grams = models.map((m) => gramOf(engine, inputs[m]!, width, form));
       const buffers = of.map((t) => upload(engine, t));
-      const { tau, factoring: result } = await gramSolve(engine, grams, buffers, rows, width);
+      const { tau, factoring: result } = await gramSolve(
+        ...([engine, grams, buffers, rows, width, weights && { weights }] as const),
+      );
       const out = await download(engine, tau, rows * width);
       for (const b of [...buffers, tau]) engine.free(b);
       for (const g of grams) g.close();
@@ -67,6 +74,21 @@ export function describeSolve(title: string, engineOf: () => Promise<Backend>): 
       }
     });
 
+    it.each(FORMS)(
+      'a model of weight 2 counts as if it were listed twice, one of 0 as if it were not, %o',
+      async (form, same) => {
+        const { out } = await solve([0, 1, 2], taus, form, [1, 0.5, 0]);
+        const listed = oracle([0, 0, 1], [taus[0]!, taus[0]!, taus[1]!], same);
+        expect(farthest(out, listed)).toBeLessThan(2e-4);
+        expect(farthest(listed, oracle([0, 1], taus.slice(0, 2), same))).toBeGreaterThan(0.05);
+        const { out: alone } = await solve([0, 1, 2], taus, form, [0, 1, 0]);
+        expect(farthest(alone, taus[1]!)).toBeLessThan(2e-4);
+        expect((await solve([0, 1], taus.slice(0, 2), form, [1, 1])).out).toEqual(
+          (await solve([0, 1], taus.slice(0, 2), form)).out,
+        );
+      },
+    );
+
     it.each(FORMS)('of one model, and of equal ones, that model to the bit, %o', async (form) => {
       const [own] = taus as [Float32Array];
       expect((await solve([0], [own], form)).out).toEqual(own);
@@ -80,13 +102,14 @@ export function describeSolve(title: string, engineOf: () => Promise<Backend>): 
     });
 
     it.each([
-      [41, 0],
-      [200, 0],
-      [41, 1],
-      [200, 0.7],
+      [41, 0, [1, 1]],
+      [200, 0, [1, 1]],
+      [41, 1, [1, 1]],
+      [200, 0.7, [1, 1]],
+      [200, 0.7, [0.5, 1]],
     ])(
-      'outputs matched from inputs that merging has changed, over %i tokens, with %f of the stream',
-      async (tokens, share) => {
+      'outputs matched from inputs that merging has changed, over %i tokens, with %f of the stream, weights %j',
+      async (tokens, share, weights) => {
         const engine = await engineOf();
         const base = Float32Array.from(normals(rows * width, 31), (v) => 0.1 * v);
         const models = [0, 1].map((m) => {
@@ -128,14 +151,18 @@ export function describeSolve(title: string, engineOf: () => Promise<Backend>): 
           ...{ base: upload(engine, base), crosses },
           ...(share > 0 && { streams: { crosses: streams, share } }),
         };
-        const { tau } = await gramSolve(engine, grams, buffers, rows, width, { disturbed });
+        const { tau } = await gramSolve(engine, grams, buffers, rows, width, { disturbed, weights });
         const out = await download(engine, tau, rows * width);
         const wanted = new Float64Array(rows * width);
         for (let r = 0; r < rows; r++) {
           const whole = (of: Float32Array) =>
             Float64Array.from({ length: width }, (_, j) => base[r * width + j]! + of[r * width + j]!);
+          // weights are shares of the number of times that a model is listed
+          const listed = models.flatMap((model, m) =>
+            Array<typeof model>(weights[m]! / Math.min(...weights)).fill(model),
+          );
           const w = matchedOutputsOracle(
-            models.map(({ own, merged, tau: of, streams: [before, now] }) => ({
+            listed.map(({ own, merged, tau: of, streams: [before, now] }) => ({
               ...{ own, merged, row: whole(of) },
               more: Array.from(
                 { length: tokens },
@@ -197,43 +224,49 @@ export function describeSolve(title: string, engineOf: () => Promise<Backend>): 
       for (const g of grams) g.close();
     });
 
-    it('changes stand for inputs: G = τᵀτ/‖τ‖² + mean(diag)·I', async () => {
-      const engine = await engineOf();
-      const own = taus.slice(0, 2);
-      const grams = own.map((t) => gramOf(engine, t, width));
-      const squares = own.map((t) => t.reduce((sum, v) => sum + v * v, 0));
-      const { tau } = await gramSolve(
-        engine,
-        grams,
-        own.map((t) => upload(engine, t)),
-        rows,
-        width,
-        {
-          scales: squares.map((s) => 1 / s),
-          damping: 1,
-        },
-      );
-      const out = await download(engine, tau, rows * width);
-      const total = new Float64Array(width * width);
-      const damped = own.map((t, i) => {
-        const g = gramOracle(t, rows, width).map((v) => v / squares[i]!);
-        for (let j = 0; j < width; j++) g[j * (width + 1)]! += 1 / width;
-        for (const [e, v] of g.entries()) total[e]! += v;
-        return g;
-      });
-      const wanted = new Float64Array(rows * width);
-      for (let r = 0; r < rows; r++) {
-        const right = new Float64Array(width);
-        for (const [i, g] of damped.entries()) {
-          for (let j = 0; j < width; j++) {
-            for (let k = 0; k < width; k++) right[j]! += own[i]![r * width + k]! * g[k * width + j]!;
+    it.each([[[1, 1]], [[1, 0.25]]])(
+      'changes stand for inputs: G = τᵀτ/‖τ‖² + mean(diag)·I, weights %j',
+      async (weights) => {
+        const engine = await engineOf();
+        const own = taus.slice(0, 2);
+        const grams = own.map((t) => gramOf(engine, t, width));
+        const squares = own.map((t) => t.reduce((sum, v) => sum + v * v, 0));
+        const { tau } = await gramSolve(
+          engine,
+          grams,
+          own.map((t) => upload(engine, t)),
+          rows,
+          width,
+          {
+            scales: squares.map((s) => 1 / s),
+            ...{ damping: 1, weights },
+          },
+        );
+        const out = await download(engine, tau, rows * width);
+        const total = new Float64Array(width * width);
+        const damped = own.map((t, i) => {
+          const g = gramOracle(t, rows, width).map((v) => v / squares[i]!);
+          for (let j = 0; j < width; j++) g[j * (width + 1)]! += 1 / width;
+          for (const [e, v] of g.entries()) {
+            g[e] = v * weights[i]!;
+            total[e]! += g[e];
           }
+          return g;
+        });
+        const wanted = new Float64Array(rows * width);
+        for (let r = 0; r < rows; r++) {
+          const right = new Float64Array(width);
+          for (const [i, g] of damped.entries()) {
+            for (let j = 0; j < width; j++) {
+              for (let k = 0; k < width; k++) right[j]! += own[i]![r * width + k]! * g[k * width + j]!;
+            }
+          }
+          wanted.set(solveOracle(total, right, width), r * width);
         }
-        wanted.set(solveOracle(total, right, width), r * width);
-      }
-      expect(farthest(out, wanted)).toBeLessThan(1e-5);
-      for (const g of grams) g.close();
-    });
+        expect(farthest(out, wanted)).toBeLessThan(1e-5);
+        for (const g of grams) g.close();
+      },
+    );
 
     it('where one model has no input at all the other decides, and the mean where none has', async () => {
       const engine = await engineOf();

@@ -2,6 +2,7 @@
 import type { Backend, BackendBuffer } from '../backend/backend';
 import { mixColumns } from '../backend/kernels/sums';
 import { createQueue, type Queue } from '../forward/queue';
+import { sharesOf } from '../merge/tensor/prepared';
 import {
   DAMPING,
   enqueueDamped,
@@ -23,6 +24,8 @@ interface Solved {
 export interface SolveTerms {
   /** Factor of each Gram matrix. Default: 2/n. */
   scales?: readonly number[];
+  /** How much each model counts, wᵢ: Hᵢ times it. Default: 1. */
+  weights?: readonly number[];
   /** Share of the mean diagonal that is added to each. Default: 0.01. */
   damping?: number;
   /** Inputs in the merged model that are not those in the contributors. */
@@ -43,14 +46,14 @@ interface Span {
 }
 
 /**
- * τ = (ΣGᵢ)⁻¹ ΣGᵢτ̂ᵢ for every row, Gᵢ = Hᵢ + 0.01·mean(diag Hᵢ)·I, Hᵢ = 2/nᵢ·Sᵢ: the minimizer of
- * Σ (τ − τ̂ᵢ) Gᵢ (τ − τ̂ᵢ)ᵀ, RegMean's closed form (Jin et al. 2023) on task vectors. Computed as the mean of the τ̂ᵢ and
- * the deviation from it, so that equal models give their own bits. Where no model had an input, it is the mean.
+ * τ = (ΣGᵢ)⁻¹ ΣGᵢτ̂ᵢ for every row, Gᵢ = Hᵢ + 0.01·mean(diag Hᵢ)·I, Hᵢ = wᵢ·2/nᵢ·Sᵢ: the minimizer of
+ * Σ (τ − τ̂ᵢ) Gᵢ (τ − τ̂ᵢ)ᵀ, RegMean's closed form (Jin et al. 2023) on task vectors. Computed as the mean of the τ̂ᵢ, by their
+ * weights, and the deviation from it, so that equal models give their own bits. Where no model had an input, it is the mean.
  *
  * With `disturbed` inputs it is the minimizer of Σ ‖Xᵢᵐ Wᵀ − Xᵢ Wᵢᵀ‖² + rᵢ‖W − Wᵢ‖² over W = W₀ + τ, Xᵢᵐ the inputs in the merged
- * model and Xᵢ those in model i: W Σ (Hᵢ + rᵢI) = Σ Wᵢ (Cᵢ + rᵢI) with Cᵢ = 2/n·XᵢᵀXᵢᵐ = Hᵢ + 2/n·Eᵢᵀ, which adds
- * Σ 2/n·WᵢEᵢᵀ to the right side: nothing where merging has changed nothing. With `streams` hᵢ − hᵢᵐ is added to what
- * is put out, s times: Σ 2/n·s·Dᵢ on the right side.
+ * model and Xᵢ those in model i: W Σ (Hᵢ + rᵢI) = Σ Wᵢ (Cᵢ + rᵢI) with Cᵢ = wᵢ·2/n·XᵢᵀXᵢᵐ = Hᵢ + wᵢ·2/n·Eᵢᵀ, which
+ * adds Σ wᵢ·2/n·WᵢEᵢᵀ to the right side: nothing where merging has changed nothing. With `streams` hᵢ − hᵢᵐ is added to
+ * what is put out, s times: Σ wᵢ·2/n·s·Dᵢ on the right side.
  *
  * @param grams one per model, all of one width and form
  * @param taus f32 [rows, cols] each; unchanged
@@ -64,7 +67,7 @@ export async function gramSolve(
   cols: number,
   terms: SolveTerms = {},
 ): Promise<Solved> {
-  const { scales, damping: first = DAMPING } = terms;
+  const { scales, weights = taus.map(() => 1), damping: first = DAMPING } = terms;
   const [{ form }] = grams as [Gram];
   const alike = grams.every((g) => g.width === cols && JSON.stringify(g.form) === JSON.stringify(form));
   if (!alike || grams.length !== taus.length) {
@@ -72,14 +75,17 @@ export async function gramSolve(
   }
   const queue = createQueue(engine);
   const hessians: Hessian[] = [];
-  for (const [i, gram] of grams.entries()) hessians.push(await hessianOf(gram, scales?.[i]));
+  for (const [i, gram] of grams.entries()) {
+    hessians.push(await hessianOf(gram, (scales?.[i] ?? 2 / gram.tokens) * weights[i]!));
+  }
+  const shares = sharesOf(weights);
   const tau = engine.allocate(rows * cols * 4, 'solved');
   const results: FactorResult[] = [];
   const spans = grams[0]!.blocks.length > 0 ? grams[0]!.blocks : [{ begin: 0, width: cols }];
   for (const [b, span] of spans.entries()) {
     if (form.kind === 'diagonal') {
       results.push({ damping: DAMPING, retries: 0, dead: 0, fellBackToDiagonal: false });
-      await mixSpan(queue, hessians, taus, tau, rows, cols, span);
+      await mixSpan(queue, hessians, shares, taus, tau, rows, cols, span);
       continue;
     }
     const found = await factorSum(queue, grams, hessians, b, first);
@@ -89,12 +95,13 @@ export async function gramSolve(
       await solveSpan(queue, grams, hessians, taus, tau, rows, cols, {
         ...found.factored,
         ...(terms.disturbed && { disturbed: terms.disturbed }),
+        shares,
         damping,
         block: b,
         span,
       });
     } else {
-      await mixSpan(queue, hessians, taus, tau, rows, cols, span);
+      await mixSpan(queue, hessians, shares, taus, tau, rows, cols, span);
     }
   }
   const dead = Array.from({ length: cols }, (_, j) => hessians.every((h) => h.diagonal[j] === 0));
@@ -153,10 +160,14 @@ async function solveSpan(
     damping,
     inverse,
     transposed,
+    shares,
     block,
     span: { begin, width },
     disturbed,
-  }: Factored & { damping: number; block: number; span: Span } & Pick<SolveTerms, 'disturbed'>,
+  }: Factored & { shares: readonly number[]; damping: number; block: number; span: Span } & Pick<
+      SolveTerms,
+      'disturbed'
+    >,
 ): Promise<void> {
   const chunks = rowChunks(queue, rows, width);
   const take = (label: string) => queue.allocate(chunkRows(chunks) * width * 4, label);
@@ -171,10 +182,11 @@ async function solveSpan(
     const place = (buffer: BackendBuffer) => ({ buffer, stride: cols, row: first, column: begin });
     const own = (buffer: BackendBuffer) => ({ buffer, stride: width });
     enqueueCopy(queue, place(taus[0]!), own(mean), count, width);
-    for (const tau of taus.slice(1)) {
+    for (const [i, tau] of taus.entries()) {
+      if (i === 0) continue;
       enqueueCopy(queue, place(tau), own(deviation), count, width);
       enqueueCopy(queue, place(taus[0]!), own(deviation), count, width, { add: true, scale: -1 });
-      enqueueAdd(queue, deviation, mean, 1 / taus.length, n);
+      enqueueAdd(queue, deviation, mean, shares[i]!, n);
     }
     queue.engine.clear(right);
     for (const [i, tau] of taus.entries()) {
@@ -209,13 +221,14 @@ async function solveSpan(
 async function mixSpan(
   queue: Queue,
   hessians: readonly Hessian[],
+  shares: readonly number[],
   taus: readonly BackendBuffer[],
   out: BackendBuffer,
   rows: number,
   cols: number,
   { begin, width }: Span,
 ): Promise<void> {
-  const weights = columnWeights(hessians).map((w) => w.subarray(begin, begin + width));
+  const weights = columnWeights(hessians, shares).map((w) => w.subarray(begin, begin + width));
   const chunks = rowChunks(queue, rows, width);
   const take = (label: string) => queue.allocate(chunkRows(chunks) * width * 4, label);
   const [first, other, mixed] = [take('first'), take('other'), take('mixed')];
@@ -240,9 +253,9 @@ async function mixSpan(
   for (const buffer of [first, other, mixed, factor]) queue.free(buffer);
 }
 
-/** Per model the share of its damped H_jj in their sum; equal shares where no model had any input. */
-function columnWeights(hessians: readonly Hessian[]): Float64Array[] {
+/** Per model the share of its damped H_jj in their sum; that of its weight where no model had any input. */
+function columnWeights(hessians: readonly Hessian[], shares: readonly number[]): Float64Array[] {
   const damped = hessians.map((h) => h.diagonal.map((v) => v + shiftOf(h, DAMPING)));
   const total = damped[0]!.map((_, j) => damped.reduce((sum, d) => sum + d[j]!, 0));
-  return damped.map((d) => d.map((v, j) => (total[j]! > 0 ? v / total[j]! : 1 / hessians.length)));
+  return damped.map((d, i) => d.map((v, j) => (total[j]! > 0 ? v / total[j]! : shares[i]!)));
 }

@@ -5,6 +5,7 @@ import { calibrateInNode, type NodeModels } from '../../e2e/calibrate-in-node';
 import { smallSample } from '../../e2e/disk-folder';
 import { deleteMasks, listMasks } from '../store/masks';
 import { fakeStorage } from '../store/opfs.test.fake';
+import { farthest } from './mathematics.test.support';
 
 const root = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const SIZE_OF_MODELS = { layers: 2, narrower: 4 };
@@ -130,6 +131,43 @@ describe('a Gram merge that matches outputs', () => {
     expect(far / own!.reduce((most, v) => Math.max(most, Math.abs(v)), 0)).toBeLessThan(1e-4);
   });
 });
+
+describe.each(['inputs', 'outputs', 'stream', 'changes', 'inputs, gram: diagonal'])(
+  'weights of a Gram merge, match: %s',
+  (match) => {
+    const settings = `match: ${match}, lambda: 0.9, sum: 0.1`;
+    const tensors = [Q, LAST, 'model.embed_tokens.weight', 'model.norm.weight'];
+    const valuesOf = async (text: string) => {
+      const { tensor } = await calibrateInNode(`${text}out_dtype: float32\n`, models);
+      return Promise.all(tensors.map(tensor));
+    };
+    const weighed = (weight: string) =>
+      recipe('gram', settings, ['base+kitchen', 'workshop']).replace('{density: 1}', `{weight: ${weight}}`);
+
+    test('2 is as if the model were listed twice; the same for all changes nothing without a sum', async () => {
+      const plain = await valuesOf(recipe('gram', settings, ['base+kitchen', 'workshop']));
+      const listed = await valuesOf(recipe('gram', settings, ['base+kitchen', 'base+again', 'workshop']));
+      const twice = await valuesOf(weighed('2'));
+      for (const [i, values] of twice.entries()) {
+        expect(farthest(values, listed[i]!)).toBeLessThan(1e-5);
+        expect(farthest(values, plain[i]!)).toBeGreaterThan(1e-4);
+      }
+      const alike = (text: string) => text.replace(', sum: 0.1', '').replace(SIZE, `${SIZE}, weight: 3`);
+      const text = recipe('gram', settings, ['base+kitchen', 'workshop']);
+      expect(await valuesOf(alike(text))).toEqual(await valuesOf(alike(text).replace(', weight: 3', '')));
+    });
+
+    test('a filter weighs the tensors that it names', async () => {
+      const [inFilter, , outside] = await valuesOf(weighed('[{filter: q_proj, value: 2}, {value: 1}]'));
+      const [without, , once] = await valuesOf(weighed('1'));
+      expect(farthest(inFilter!, without!)).toBeGreaterThan(1e-4);
+      // elsewhere a layer hangs on what stands before it
+      const [twice] = await valuesOf(weighed('2'));
+      if (match !== 'outputs' && match !== 'stream') expect(inFilter).toEqual(twice);
+      expect(outside).toEqual(once);
+    });
+  },
+);
 
 test('a Gram merge of the changes runs no model', async () => {
   const { report } = await calibrateInNode(

@@ -2,7 +2,7 @@
 import { counted } from '../formats/quantity';
 import { withLambda } from '../merge/plan/plan-lambda';
 import { openWorkspaceFor } from '../merge/tensor/computation';
-import type { Prepared, PreparedSolution } from '../merge/tensor/prepared';
+import { type Prepared, type PreparedSolution, relativeWeights } from '../merge/tensor/prepared';
 import { throwIfCanceled } from '../sources/cancellation';
 import { openRecords, type RecordFolder, type RecordHeader, type StoredRecord } from '../store/masks';
 import { tokenCounts } from './calibration';
@@ -29,6 +29,7 @@ import {
   solutionOf,
   solveFactors,
   solveTensor,
+  weightsName,
 } from './solution-records';
 
 /** All contributors side by side: the merged changes, and how much each counts in the rows of the embedding. */
@@ -46,11 +47,11 @@ export async function prepareSolutions(job: Job): Promise<Prepared> {
     inputs: [['solution', 1, models, base, form, engine.kind], `Gram merge of ${names}, ${form} (${text})`],
     // what the merged model makes of a text depends on all of it, the embedding included
     outputs: [
-      ['matched', 1, models, base, byTokens, fixedPart(job), engine.kind],
+      ['matched', 1, models, base, byTokens, fixedPart(job), engine.kind, ...weightsPart(job)],
       `Gram merge of ${names}, matching outputs (${text})`,
     ],
     stream: [
-      ['stream', 1, models, base, byTokens, fixedPart(job), engine.kind],
+      ['stream', 1, models, base, byTokens, fixedPart(job), engine.kind, ...weightsPart(job)],
       `Gram merge of ${names}, matching outputs and the stream (${text})`,
     ],
     changes: [
@@ -73,7 +74,8 @@ export async function prepareSolutions(job: Job): Promise<Prepared> {
   const solve = (tensor: LinearTensor, from: SolveFrom, work: Workspace) =>
     solveTensor(tensor, from, { engine, work, read, folder });
   const goesThrough = match === 'outputs' || match === 'stream';
-  if (goesThrough && byTokens) weights = await rowWeights(job, folder);
+  const weighRows = () => rowWeights(job, folder, relativeWeights(embedding!.models));
+  if (goesThrough && byTokens) weights = await weighRows();
   if (match === 'inputs') {
     const all = contributors.map((_, i) => i);
     await computeMissing(job, all, missing, keep, (tensor, bySite, work) => {
@@ -83,13 +85,18 @@ export async function prepareSolutions(job: Job): Promise<Prepared> {
     });
   } else if (goesThrough) await matchMissing(job, missing, prepared, keep, solve);
   else await solveChanges(job, missing, keep, solve);
-  if (byTokens) weights ??= await rowWeights(job, folder);
+  if (byTokens) weights ??= await weighRows();
   return prepared;
 }
 
 /** Names of the copied tensors: not solved for, but part of the merged model that is run. */
 function fixedPart({ plan }: Job): string[] {
   return plan.tensors.flatMap(({ name, copy }) => (copy ? [`${name} ${copy.folder}`] : []));
+}
+
+/** Tensors in which some contributors count more than others, with their weights. */
+function weightsPart({ plan }: Job): string[] {
+  return plan.tensors.flatMap(({ name, models }) => weightsName(models).map((of) => `${name} ${of}`));
 }
 
 type Solve = (tensor: LinearTensor, from: SolveFrom, work: Workspace) => ReturnType<typeof solveTensor>;
@@ -168,8 +175,12 @@ async function solveChanges(
 
 const COUNTS = 'token counts';
 
-/** cᵢ(token) = (nᵢ(token) + 1) / Σ, from how often each contributor's text used it. Stored, so that no text is needed. */
-async function rowWeights(job: Job, folder: RecordFolder): Promise<Float64Array[]> {
+/** cᵢ(token) = wᵢ(nᵢ(token) + 1) / Σ, from how often each contributor's text used it. Stored, so that no text is needed. */
+async function rowWeights(
+  job: Job,
+  folder: RecordFolder,
+  weights: readonly number[],
+): Promise<Float64Array[]> {
   const { contributors, architecture } = job;
   const { vocab } = architecture;
   const found = await folder.find<RecordHeader>(COUNTS);
@@ -189,7 +200,7 @@ async function rowWeights(job: Job, folder: RecordFolder): Promise<Float64Array[
     await folder.write<RecordHeader>({ name: COUNTS }, [new Uint8Array(all.buffer)]);
   }
   const sums = Float64Array.from({ length: vocab }, (_, token) =>
-    counts.reduce((sum, mine) => sum + mine[token]! + 1, 0),
+    counts.reduce((sum, mine, i) => sum + weights[i]! * (mine[token]! + 1), 0),
   );
-  return counts.map((mine) => mine.map((n, token) => (n + 1) / sums[token]!));
+  return counts.map((mine, i) => mine.map((n, token) => (weights[i]! * (n + 1)) / sums[token]!));
 }

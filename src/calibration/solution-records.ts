@@ -5,7 +5,7 @@ import { innerProducts } from '../backend/kernels/products';
 import { selectMask } from '../backend/kernels/select';
 import { moveValues } from '../backend/kernels/sums';
 import { createQueue } from '../forward/queue';
-import type { PreparedSolution } from '../merge/tensor/prepared';
+import { type PreparedSolution, relativeWeights } from '../merge/tensor/prepared';
 import type { ContributorReport } from '../reports/job';
 import type { RecordHeader, StoredRecord } from '../store/masks';
 import { formFor, type Gram, openGram } from './gram';
@@ -27,7 +27,13 @@ export function solutionName({ plan }: LinearTensor): string {
     const { density, score, scope, compensation } = trimSettings(plan.parameters, m.parameters);
     return density >= 1 ? 1 : [density, score, scope, compensation].join(',');
   });
-  return [plan.name, ...settings].join('|');
+  return [plan.name, ...settings, ...weightsName(plan.models)].join('|');
+}
+
+/** Part of a storage key; none where all contributors count alike. */
+export function weightsName(models: LinearTensor['plan']['models']): string[] {
+  const weights = relativeWeights(models);
+  return weights.every((weight) => weight === 1) ? [] : [`weights ${weights.join(',')}`];
 }
 
 /** The same of its factors. */
@@ -52,7 +58,8 @@ export async function solveFactors(
 ): Promise<{ record: StoredRecord<SolutionHeader>; notes: string[] }> {
   const { taus, rows } = await loadFactors(tensor, engine, read);
   try {
-    const solved = await gramSolve(engine, grams, taus, rows, tensor.inputs);
+    const weights = relativeWeights(tensor.plan.models);
+    const solved = await gramSolve(engine, grams, taus, rows, tensor.inputs, { weights });
     const [bytes] = await engine.read([{ buffer: solved.tau, byteLength: rows * tensor.inputs * 4 }]);
     engine.free(solved.tau);
     const header = { name: factorsName(tensor), contributors: [], cosine: [] };
@@ -99,7 +106,8 @@ export async function solveTensor(
       const keptNorm = await normOf(engine, found.tau, plan.elements);
       contributors.push({ id: m.id, kept: found.kept, threshold: 0, norm, keptNorm });
     }
-    const solved = await gramSolve(engine, mine, taus, rows, cols, termsOf(from, vectors));
+    const terms = { ...termsOf(from, vectors), weights: relativeWeights(plan.models) };
+    const solved = await gramSolve(engine, mine, taus, rows, cols, terms);
     const [bytes] = await engine.read([{ buffer: solved.tau, byteLength: plan.elements * 4 }]);
     engine.free(solved.tau);
     const tau = new Float32Array(bytes!.buffer);

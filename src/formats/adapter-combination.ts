@@ -45,7 +45,7 @@ export function combinationsOf(method: string): readonly Combination[] {
 export function parametersOf(combination: Combination, match?: unknown): readonly string[] {
   if (combination === 'gram' || combination === 'gram_svd') {
     const read = ['density', 'gram', 'embedding', 'calibration', 'calibration_windows', 'calibration_window'];
-    return ['lambda', 'match', ...(match === 'changes' ? [] : read)];
+    return ['weight', 'lambda', 'match', ...(match === 'changes' ? [] : read)];
   }
   const rule = combination.replace('_svd', '');
   const prunes = rule !== 'cat' && rule !== 'linear' && rule !== 'svd';

@@ -15,21 +15,23 @@ export function methodConflict(
   return weightsConflict(method, parameters, models) ?? method.validate?.(parameters, models);
 }
 
-/** Normalize divides by the sum of the weights. */
+/** Normalize divides by the sum of the weights, and so does what is solved. */
 export function weightsConflict(
   method: MergeMethod,
   parameters: ResolvedParameters,
   models: readonly ResolvedParameters[],
 ): ParameterConflict | undefined {
-  if (parameters.normalize !== true) return undefined;
+  const { compute } = method;
+  const isSolved = compute.kind === 'solved';
+  if (parameters.normalize !== true && !isSolved) return undefined;
   const weights = models.map((m) => m.weight).filter((w) => typeof w === 'number');
   if (weights.length < models.length) return undefined;
   const sum = weights.reduce((total, w) => total + w, 0);
   // Where every weight is 0 a method on differences leaves the base as it is.
-  const { compute } = method;
   const idle = compute.kind === 'delta' && weights.every((w) => w === 0);
   const byCount = compute.kind === 'delta' && compute.preset(parameters).divisor === 'count';
   if (idle || byCount || Math.abs(sum) >= LEAST_WEIGHT_SUM) return undefined;
+  if (isSolved) return { reason: 'every weight is 0', remedy: 'Give a model a weight above 0.' };
   return {
     reason: 'the weights add up to 0, and normalize divides by their sum',
     remedy: 'Change a weight, or set normalize: false.',

@@ -54,7 +54,7 @@ function by(recipe: Recipe, method: MergeMethod, parameters: RecipeParameters = 
       model,
       parameters: {
         ...(reads && readingIn(own)),
-        ...(weight && { weight: 1 }),
+        ...(weight && weight.default === undefined && { weight: 1 }),
         ...(advised !== undefined && { density: advised }),
       },
     })),

@@ -44,7 +44,8 @@ export function searchSpace(recipe: Recipe, method: MergeMethod, shape: FindBest
   const { layers = 1, kinds = false } = shape;
   const { parameters } = recipe;
   const models = (recipe.models ?? []).filter(({ model }) => model !== recipe.baseModel);
-  const weighted = method.modelParameters.weight !== undefined;
+  // other weights want another solution
+  const weighted = method.modelParameters.weight !== undefined && method.compute.kind !== 'solved';
   const normalized =
     method.parameters.normalize !== undefined &&
     (parameters.normalize ?? defaultOf(method, 'normalize')) !== false;

@@ -1,10 +1,10 @@
 import { defineMethod } from '../method';
 import { calibrationAlways, importanceAlways } from './importance-parameters';
-import { density, lambda } from './parameters';
+import { density, lambda, weight } from './parameters';
 
 /**
  * Gram merge: RegMean's closed form (Jin et al. 2023) on task vectors. Every linear layer takes the τ whose outputs are,
- * on each model's own text, nearest to that model's: τ = (ΣGᵢ)⁻¹ΣGᵢτᵢ per output row, Gᵢ = the products of the layer's
+ * on each model's own text, nearest to that model's: τ = (ΣwᵢGᵢ)⁻¹ΣwᵢGᵢτᵢ per output row, Gᵢ = the products of the layer's
  * inputs plus 0.01 of their mean diagonal. Embedding rows count by how often a model used the token, everything else is
  * averaged. With a density below 1 the linear changes are trimmed by importance first.
  */
@@ -13,7 +13,7 @@ export const gram = defineMethod({
   title: 'Gram merge — combine where inputs are active',
   summary:
     'Runs every model on its own text and combines the changes of each layer where that model’s inputs are active.',
-  formula: 'W = W₀ + λ · (Σ Gᵢ)⁻¹ Σ Gᵢ τ̂ᵢ + sum · Σ τᵢ,  Gᵢ = 2/n · Σ x xᵀ + 0.01 · mean diag · I',
+  formula: 'W = W₀ + λ · (Σ wᵢGᵢ)⁻¹ Σ wᵢGᵢ τ̂ᵢ + sum · Σ wᵢτᵢ,  Gᵢ = 2/n · Σ x xᵀ + 0.01 · mean diag · I',
   reference: { label: 'Jin et al. 2023', url: 'https://arxiv.org/abs/2212.09849' },
   base: 'required',
   models: { min: 1, max: 32 },
@@ -70,6 +70,13 @@ export const gram = defineMethod({
     ...importanceAlways,
   },
   modelParameters: {
+    weight: {
+      ...weight,
+      help: 'How much this model counts: 2 is as if it were listed twice.',
+      default: 1,
+      min: 0,
+      slider: { min: 0, max: 3, step: 0.01 },
+    },
     density: {
       ...density,
       help: 'Share of this model’s changes that is kept in its linear layers, by importance.',

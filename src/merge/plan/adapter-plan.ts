@@ -21,8 +21,10 @@ import { imageRole } from '../../models/image-role';
 import { inTensorOrder, splitLayer, type TensorRole, tensorRole } from '../../models/tensor-role';
 import { findFile } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
+import { weightsConflict } from '../method-conflicts';
 import { combinedTensors } from '../tensor/combined-factors';
 import { densityOf } from '../tensor/delta-selectors';
+import { sharesOf } from '../tensor/prepared';
 import {
   type AdapterContributor,
   checkMergeable,
@@ -207,14 +209,18 @@ function planTensors(
       return values;
     };
     const whole = level(method.parameters);
-    const parts = contributors.flatMap(({ ref, adapter, parameters }, index): Part[] => {
+    const own = contributors.map(({ parameters }) => level(method.modelParameters, parameters));
+    const conflict = isGram(combination) && weightsConflict(method, whole, own);
+    if (conflict) refuse(`${method.id}: ${conflict.reason}.`, conflict.remedy, [module]);
+    const shares = sharesOf(own.map(({ weight }) => Number(weight)));
+    const parts = contributors.flatMap(({ ref, adapter }, index): Part[] => {
       const update = adapter.updates.get(module);
       if (!update) return [];
-      const values = level(method.modelParameters, parameters);
+      const values = own[index]!;
       if (!isGram(combination)) return [{ ref, index, update, values }];
       // rows of an embedding are averaged over all, as in a Gram merge of models; elsewhere what has no change does not count
-      const weight = update.kind === 'embedding' && !solved ? 1 / contributors.length : 1;
-      return [{ ref, index, update, values: { ...values, weight } }];
+      const weight = update.kind === 'embedding' && !solved ? shares[index]! : 1;
+      return [{ ref, index, update, values: { ...values, weight, count: Number(values.weight) } }];
     });
     const shapes = new Set(
       parts.map(({ update: { a, b, kind } }) => `${kind} ${a.shape.slice(1)} ${b.shape[0]}`),
@@ -305,6 +311,7 @@ function moduleTensors(
   const loras = parts.map(({ ref, update, values }) => ({
     ...{ rank: update.rank, scale: update.scale, density: densityOf(values), id: ref },
     weight: Number(values.weight ?? values.scale) * Number(lambda),
+    ...(values.count !== undefined && { count: Number(values.count) }),
   }));
   const pairs = parts.map(({ update }) => update);
   const dtype = outputDtype(outDtype, tensorsToRead(a)[0]!.dtype);

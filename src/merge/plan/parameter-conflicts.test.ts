@@ -73,6 +73,8 @@ it.each<[string, RecipeParameters, RecipeParameters[], string]>([
     [{ weight: 0.5 }, { weight: -0.5 }],
     'WeightsCancel: linear: the weights add up to 0, and normalize divides by their sum.',
   ],
+  ['gram', {}, [{ weight: 0 }, { weight: 0 }], 'WeightsCancel: gram: every weight is 0.'],
+  ['gram', {}, [{ weight: -1 }, {}], 'ParameterInvalid: weight of m0 must lie between 0 and 100, not -1.'],
   ['nearswap', { t: 0 }, [{}], 'ParameterConflict: nearswap: t must be above 0.'],
   ['slerp', { t: 101 }, [{}], 'ParameterInvalid: t must lie between -100 and 100, not 101.'],
   ['slerp', {}, [{}], 'ParameterInvalid: t is missing and has no default.'],

@@ -9,7 +9,7 @@ import { derivedTensor } from '../../inputs/row-map';
 import { readF32 } from '../../inputs/stored-tensor';
 import type { ReadTensor, TensorRef } from '../../inputs/tensor-view';
 import type { combinedTensors } from '../tensor/combined-factors';
-import { type Prepared, requirePrepared } from '../tensor/prepared';
+import { type Prepared, requirePrepared, sharesOf, weightsOf } from '../tensor/prepared';
 import type { Plan, TensorPlan } from './plan';
 
 export interface SolvedFactors {
@@ -47,13 +47,13 @@ export function solvedFactors(plan: Plan): SolvedFactors {
     },
     has: (origin) => byFactor.has(keyOf(origin)),
     async merge(origin, loras, contributors) {
-      const { name } = byFactor.get(keyOf(origin))!;
+      const { name, models } = byFactor.get(keyOf(origin))!;
       const found = requirePrepared(prepared, name);
       const solution = found.solution(name);
       const rows = found.rowWeights(name);
-      const share = solution || rows ? 1 : 1 / plan.contributors.length;
+      const shares = solution || rows ? undefined : sharesOf(weightsOf(models));
       const whole = await combine(
-        loras.map((lora) => ({ ...lora, weight: lora.weight * share })),
+        loras.map((lora, i) => ({ ...lora, weight: lora.weight * (shares?.[contributors[i]!] ?? 1) })),
         { combination: 'cat' },
       );
       const inputs = whole.a.length / whole.rank;

@@ -11,7 +11,7 @@ export interface Prepared {
   selection(tensor: string, model: string): PreparedSelection | undefined;
   /** The merged change of a tensor; undefined where none was solved. */
   solution(tensor: string): PreparedSolution | undefined;
-  /** How much each contributor counts in each row of a tensor, [contributors][rows]; undefined: all alike. */
+  /** How much each contributor counts in each row of a tensor, [contributors][rows]; undefined: by its weight alone. */
   rowWeights(tensor: string): readonly Float64Array[] | undefined;
 }
 
@@ -35,6 +35,26 @@ export interface PreparedSolution {
   /** Reports of the task vectors that it was solved from. */
   contributors: ContributorReport[];
   cosine: number[][];
+}
+
+/** Contributors of a tensor with their resolved parameters. */
+type Weighed = readonly { parameters: { readonly weight?: unknown } }[];
+
+/** Weights of a tensor's contributors; 1 where the method knows none. */
+export function weightsOf(models: Weighed): number[] {
+  return models.map(({ parameters }) => Number(parameters.weight ?? 1));
+}
+
+/** Weights by the largest: those that are alike, whatever they are, count as 1 to the bit. */
+export function relativeWeights(models: Weighed): number[] {
+  const weights = weightsOf(models);
+  return weights.map((weight) => weight / Math.max(...weights));
+}
+
+/** Each weight as its part of all, which add up to 1. */
+export function sharesOf(weights: readonly number[]): number[] {
+  const sum = weights.reduce((total, weight) => total + weight, 0);
+  return weights.map((weight) => weight / sum);
 }
 
 /** @throws AmalgamError `Internal`: a plan that needs it must be calibrated first */

@@ -1,13 +1,13 @@
 /**
- * Methods of the form out = W₀ + λ·τ + s·Σ τᵢ, most with s = 0. The τ was solved ahead of the run (merge/tensor/prepared.ts), is put together from singular
+ * Methods of the form out = W₀ + λ·τ + s·Σ wᵢτᵢ, most with s = 0. The τ was solved ahead of the run (merge/tensor/prepared.ts), is put together from singular
  * directions, or comes from the space that these span; for tensors where it is none of that τ = Σ cᵢτᵢ: rows weighted as
- * prepared, else the mean.
+ * prepared, else the mean by the weights wᵢ.
  */
 import type { DeltaPreset, MergeMethod, SolvedCompute, SpectralCompute } from '../method';
 import type { TensorPlan } from '../plan/plan';
 import { TileSums } from './delta-measure';
 import { type DeltaSettings, mergeDelta } from './delta-pipeline';
-import type { Prepared, PreparedSolution } from './prepared';
+import { type Prepared, type PreparedSolution, weightsOf } from './prepared';
 import { layOut, runWeightedSum, type WeightedSum, WHOLE } from './products-merge';
 import type { MatrixChanges, OpenChange } from './spectral';
 import { type Emit, ratio, type TensorStatistics, vectorStatistics } from './tensor-outcome';
@@ -40,15 +40,13 @@ export async function mergeSolved(
   const scales = { lambda: compute.lambda(plan.parameters), sum: compute.sum(plan.parameters) };
   const solution = settings.prepared.solution(plan.name);
   const sums = new TileSums(task, settings.nonFinite);
-  const weights = solution ? undefined : settings.prepared.rowWeights(plan.name);
+  const rows = solution ? undefined : settings.prepared.rowWeights(plan.name);
   await task.pass(async (tile, elements) => {
     if (solution) {
       const values = await solution.values(tile.begin, tile.end);
       engine.write(work.values, stride * 4, new Uint8Array(values.buffer, values.byteOffset, elements * 4));
     }
-    const sum = weights
-      ? rowSum(plan, weights, scales, tile)
-      : wholeSum(plan, scales, solution !== undefined);
+    const sum = rows ? rowSum(plan, rows, scales, tile) : wholeSum(plan, scales, solution !== undefined);
     runSum(task, sum, elements);
     await sums.finish(elements, false, emit);
   });
@@ -154,23 +152,28 @@ interface Scales {
   sum: number;
 }
 
-/** W₀ + λ·mean(τᵢ) + s·Σ τᵢ, or λ·τ of the solved τ ahead of them. */
+/** W₀ + λ·Σ wᵢτᵢ/Σ wᵢ + s·Σ wᵢτᵢ, or λ·τ of the solved τ ahead of them. */
 function wholeSum({ models }: TensorPlan, { lambda, sum }: Scales, isSolved = false): WeightedSum {
-  const factors = models.map((_, i) => (isSolved ? (i === 0 ? lambda : sum) : lambda / models.length + sum));
+  const weights = weightsOf(models);
+  const all = weights.reduce((total, weight) => total + weight, 0);
+  const factors = weights.map((w, i) =>
+    isSolved ? (i === 0 ? lambda : sum * w) : (lambda * w) / all + sum * w,
+  );
   return layOut([[1, ...factors]], 'changes', { slot: 0, per: WHOLE });
 }
 
-/** W₀ + Σ (λ·cᵢ(row) + s)·τᵢ for the rows of a tile. */
+/** W₀ + Σ (λ·cᵢ(row) + s·wᵢ)·τᵢ for the rows of a tile. */
 function rowSum(
   { shape, models }: TensorPlan,
-  weights: readonly Float64Array[],
+  rows: readonly Float64Array[],
   { lambda, sum }: Scales,
   { begin, end }: Tile,
 ): WeightedSum {
   const cols = rowLength(shape);
+  const weights = weightsOf(models);
   const lists = Array.from({ length: (end - begin) / cols }, (_, r) => [
     1,
-    ...models.map((_, i) => lambda * weights[i]![begin / cols + r]! + sum),
+    ...weights.map((w, i) => lambda * rows[i]![begin / cols + r]! + sum * w),
   ]);
   return layOut(lists, 'changes', { slot: 0, per: cols });
 }

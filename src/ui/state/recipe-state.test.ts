@@ -76,8 +76,8 @@ test('where LoRAs become a LoRA the form shows what their combination reads', ()
   expect(combinationOf({ ...whole, method: 'slerp' }, [])).toBe('merged_svd');
   const gram = methodById.get('gram')!;
   const read = (match: string) => effectiveSpecs(gram.modelParameters, { match }, 'gram');
-  expect(read('inputs').map(({ name }) => name)).toEqual(['density', 'calibration']);
-  expect(read('changes')).toEqual([]);
+  expect(read('inputs').map(({ name }) => name)).toEqual(['weight', 'density', 'calibration']);
+  expect(read('changes').map(({ name }) => name)).toEqual(['weight']);
 });
 
 test('contributors change places and stay within the list', () => {
