@@ -10,6 +10,7 @@ import {
   formatShape,
   formatWeightFiles,
 } from '../formats/quantity';
+import { computedWords } from '../reports/backend';
 import type { DatasetText } from '../reports/dataset';
 import type { EvaluateReport, RunningProgress } from '../reports/evaluate';
 import type { TensorProgress } from '../reports/job';
@@ -195,13 +196,12 @@ export function datasetText(read: DatasetText): string {
 /** Summary in one line of a finished merge. */
 export function mergeText(report: MergeReport, folder: string, part?: { index: number; of: number }): string {
   const bytes = report.shards.reduce((sum, shard) => sum + shard.bytes, 0);
-  const engine = `${report.engine} (${displayName(report.adapter)})`;
   const { lora } = report;
   const what = lora
     ? `a LoRA of ${formatCounted(lora.modules.length, 'module')}`
     : formatCounted(report.tensors.length, 'tensor');
   return [
-    `Merged ${what}, ${formatBytes(bytes)}, in ${formatSeconds(report.seconds)} on ${engine}: ${folder}`,
+    `Merged ${what}, ${formatBytes(bytes)}, ${computedWords(report)}: ${folder}`,
     ...(report.passed && report.passed.files > 0 ? [passedWords(report.passed)] : []),
     ...(lora ? [...cutWords(lora), ...lora.notes.map((note) => displayName(note, 2000))] : []),
     ...(part ? [`Part ${part.index} of ${part.of}: join them when all are there.`] : []),

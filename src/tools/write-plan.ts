@@ -18,7 +18,7 @@ interface Origin {
 }
 
 interface Written extends Pick<MergeReport, 'inputs' | 'shards' | 'stages'> {
-  /** The other files: config, tokenizer, card, index. */
+  /** All of them, shards first. */
   files: string[];
 }
 
@@ -45,7 +45,7 @@ export async function writePlan(
     signal,
     onProgress,
   );
-  const files = extras.map(({ path }) => path);
+  const files = [...shards.map(({ file }) => file), ...extras.map(({ path }) => path)];
   return { inputs, shards, stages, files: shards.length > 1 ? [...files, SHARD_INDEX] : files };
 }
 

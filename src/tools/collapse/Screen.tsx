@@ -9,7 +9,7 @@ import { Button } from '../../ui/parts/Button';
 import { Problem, ToolEnd } from '../../ui/parts/Message';
 import { OneModel } from '../../ui/parts/ModelSelect';
 import { NumberTable } from '../../ui/parts/NumberTable';
-import { OptionsForm } from '../../ui/parts/OptionsForm';
+import { ToolForm } from '../../ui/parts/OptionsForm';
 import { SavedModel, SaveTo } from '../../ui/parts/SavedFiles';
 import { type Cost, Costs, Section, Sentences } from '../../ui/parts/Section';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
@@ -17,7 +17,7 @@ import { whyNoTool } from '../../ui/state/job';
 import { openSampleTexts } from '../../ui/state/measure-texts';
 import { checkpointOf, choiceName, chosenModel, fileNameOf } from '../../ui/state/roles';
 import type { StudioState } from '../../ui/state/studio';
-import { beginTool, chooseToolModels, editTool, whyNotSaved } from '../../ui/state/tool-jobs';
+import { beginTool, chooseToolModels, whyNotSaved } from '../../ui/state/tool-jobs';
 import { useStudio, useStudioState } from '../../ui/studio-context';
 import { layerWords, settingsProblem } from './choose-layers';
 import { LayerMap, SimilarityCurve } from './LayerCharts';
@@ -75,12 +75,7 @@ function Measuring() {
   };
   return (
     <>
-      <OptionsForm
-        options={collapseOptions}
-        names={['window', 'block']}
-        values={values}
-        onChange={(change) => editTool(studio, 'collapse', change)}
-      />
+      <ToolForm tool="collapse" names={['window', 'block']} />
       <div className="row wrap apart">
         <Button variant={job?.report ? 'plain' : 'primary'} why={why} onClick={measure}>
           Measure layers
@@ -99,7 +94,6 @@ function Measuring() {
 
 /** Planner, target and what becomes of the layers; and what would go. */
 function Choosing() {
-  const studio = useStudio();
   const values = useStudioState((s) => s.tools.values.collapse);
   const layers = useStudioState(layersOf);
   const problem = useStudioState(choicesProblem);
@@ -107,12 +101,7 @@ function Choosing() {
   const settings = useMemo(() => settingsOf(values), [values]);
   return (
     <>
-      <OptionsForm
-        options={collapseOptions}
-        names={CHOSEN}
-        values={{ ...values, variant: variantOf(values) }}
-        onChange={(change) => editTool(studio, 'collapse', change)}
-      />
+      <ToolForm tool="collapse" names={CHOSEN} shown={{ variant: variantOf(values) }} />
       <Problem>{problem}</Problem>
       {settings.planner === 'experts' ? (
         <p className="small quiet">Which experts of each layer go is found by running the text.</p>
@@ -147,25 +136,14 @@ function Writing() {
     if (model === null) return;
     const { perplexity } = values;
     const asked = { model, settings: settingsOf(values), calibration: calibrationOf(state), perplexity };
-    void beginTool(studio, 'collapse', asked, {
-      name: `${fileNameOf(model)}-collapsed`,
-      files: ({ shards, files }) => [
-        ...shards.map(({ file, bytes, hash }) => ({ name: file, bytes, hash })),
-        ...files.map((name) => ({ name })),
-      ],
-    });
+    void beginTool(studio, 'collapse', asked, `${fileNameOf(model)}-collapsed`);
   };
   return (
     <div className="row wrap apart">
       <Button variant={measured ? 'primary' : 'plain'} why={why} onClick={collapse}>
         Collapse
       </Button>
-      <OptionsForm
-        options={collapseOptions}
-        names={['perplexity']}
-        values={values}
-        onChange={(change) => editTool(studio, 'collapse', change)}
-      />
+      <ToolForm tool="collapse" names={['perplexity']} />
       <SaveTo what="Model to" />
     </div>
   );

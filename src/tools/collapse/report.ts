@@ -126,7 +126,7 @@ export interface CollapseReport extends JobReport {
   perplexity: { before: EvaluateReport; after: EvaluateReport } | null;
   inputs: MergeReport['inputs'];
   shards: MergeReport['shards'];
-  /** The other files written: config, tokenizer, card, index. */
+  /** All files written, shards first. */
   files: string[];
   /** Other remarks, as sentences. */
   notes: string[];

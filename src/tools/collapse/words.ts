@@ -2,16 +2,10 @@
 
 import { markdownText, nameCode } from '../../formats/model-card';
 import { displayName } from '../../formats/names';
-import {
-  counted,
-  formatBytes,
-  formatCount,
-  formatCounted,
-  formatReal,
-  formatSeconds,
-} from '../../formats/quantity';
+import { counted, formatBytes, formatCount, formatCounted, formatReal } from '../../formats/quantity';
 import { yamlText } from '../../formats/yaml-text';
 import { type Architecture, partOf } from '../../models/architecture';
+import { computedWords } from '../../reports/backend';
 import { layerWords } from './choose-layers';
 import type { CollapseReport, MeasureLayersReport } from './report';
 import { isUntouched, type Stack } from './stack';
@@ -146,7 +140,7 @@ ${merged.length > 0 ? `\n## Layers that took others in\n\n${merged.map((line) =>
 
 /** Measurements of the layers: one line per layer. */
 export function measureText(report: MeasureLayersReport): string {
-  const { influence, distance, curve, calibration, seconds, engine, adapter } = report;
+  const { influence, distance, curve, calibration } = report;
   const similarity = new Map(curve?.map((point) => [point.layer, point.similarity]));
   const rows = influence.map((value, layer) => [
     String(layer),
@@ -158,15 +152,13 @@ export function measureText(report: MeasureLayersReport): string {
   return [
     ...table([curve ? [...head, 'similarity when collapsed'] : head, ...rows]),
     '',
-    `Measured on ${formatCounted(calibration.tokens, 'token')} in ${formatSeconds(seconds)} on ${engine} (${displayName(adapter)})`,
+    `Measured on ${formatCounted(calibration.tokens, 'token')} ${computedWords(report)}`,
   ].join('\n');
 }
 
 /** Result of a collapse and its cost. */
 export function collapseText(report: CollapseReport, folder: string): string {
-  const { layers, parameters, removed, steps, similarity, perplexity, shards, seconds, engine, adapter } =
-    report;
-  const { experts } = report;
+  const { layers, parameters, removed, steps, similarity, perplexity, shards, experts } = report;
   const bytes = shards.reduce((sum, shard) => sum + shard.bytes, 0);
   return [
     ...steps.map(
@@ -181,7 +173,7 @@ export function collapseText(report: CollapseReport, folder: string): string {
         ]
       : []),
     ...report.notes.map((note) => displayName(note, 2000)),
-    `Written in ${formatSeconds(seconds)} on ${engine} (${displayName(adapter)}): ${folder}, ${formatBytes(bytes)}`,
+    `Written ${computedWords(report)}: ${folder}, ${formatBytes(bytes)}`,
   ].join('\n');
 }
 

@@ -3,13 +3,13 @@ import { optionsProblem } from '../../reports/option';
 import { Button } from '../../ui/parts/Button';
 import { Problem, ToolEnd } from '../../ui/parts/Message';
 import { OneModel } from '../../ui/parts/ModelSelect';
-import { OptionsForm } from '../../ui/parts/OptionsForm';
+import { ToolForm } from '../../ui/parts/OptionsForm';
 import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
 import { Section, Sentences } from '../../ui/parts/Section';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
 import { whyNoTool } from '../../ui/state/job';
 import { choiceName, chosenModel, fileNameOf } from '../../ui/state/roles';
-import { beginTool, chooseToolModels, editTool, whyNotSaved } from '../../ui/state/tool-jobs';
+import { beginTool, chooseToolModels, whyNotSaved } from '../../ui/state/tool-jobs';
 import { useStudio, useStudioState } from '../../ui/studio-context';
 import { convertOptions } from './options';
 
@@ -26,16 +26,7 @@ export function Screen() {
     if (model === null) return;
     // a file for llama.cpp has its type in its name
     const kind = form.gguf !== 'none' ? [] : form.dtype === 'same' ? ['copy'] : [form.dtype];
-    void beginTool(
-      studio,
-      'convert',
-      { model, form },
-      {
-        name: fileNameOf(model, ...kind),
-        files: ({ shards, files }) =>
-          files.map((name) => ({ name, ...shards.find(({ file }) => file === name) })),
-      },
-    );
+    void beginTool(studio, 'convert', { model, form }, fileNameOf(model, ...kind));
   };
   return (
     <div className="stack roomy screen tool-screen">
@@ -47,11 +38,7 @@ export function Screen() {
         It is written again in another form; nothing is merged. An adapter on its base becomes one model.
       </OneModel>
       <div className="stack loose">
-        <OptionsForm
-          options={convertOptions}
-          values={form}
-          onChange={(change) => editTool(studio, 'convert', change)}
-        />
+        <ToolForm tool="convert" />
         <Problem>{problem}</Problem>
         <div className="row wrap apart">
           <Button

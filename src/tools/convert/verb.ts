@@ -1,6 +1,6 @@
 import { toolVerb } from '../../cli/tool-verb';
-import { displayName } from '../../formats/names';
-import { formatBytes, formatCounted, formatSeconds } from '../../formats/quantity';
+import { formatBytes, formatCounted } from '../../formats/quantity';
+import { computedWords } from '../../reports/backend';
 import { convertOptions } from './options';
 
 export const verb = toolVerb({
@@ -12,9 +12,10 @@ export const verb = toolVerb({
   read: async () => undefined,
   run: (calls, { models, engine, options: form, destination }, onProgress) =>
     calls.convert({ model: models[0]!, form, engine, destination: destination! }, onProgress),
-  print: ({ tensors, shards, seconds, engine, adapter, notes }, folder) => {
+  print: (report, folder) => {
+    const { tensors, shards, notes } = report;
     const bytes = formatBytes(shards.reduce((sum, shard) => sum + shard.bytes, 0));
-    const wrote = `Wrote ${formatCounted(tensors.length, 'tensor')}, ${bytes}, in ${formatSeconds(seconds)} on ${engine} (${displayName(adapter)}): ${folder}`;
+    const wrote = `Wrote ${formatCounted(tensors.length, 'tensor')}, ${bytes}, ${computedWords(report)}: ${folder}`;
     return [...notes, wrote].join('\n');
   },
 });

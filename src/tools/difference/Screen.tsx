@@ -12,7 +12,7 @@ import { Button } from '../../ui/parts/Button';
 import { Segmented } from '../../ui/parts/fields';
 import { Problem, ToolEnd } from '../../ui/parts/Message';
 import { OpenModels, PairPicker, usePair } from '../../ui/parts/ModelSelect';
-import { OptionsForm } from '../../ui/parts/OptionsForm';
+import { ToolForm } from '../../ui/parts/OptionsForm';
 import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
 import { Section } from '../../ui/parts/Section';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
@@ -26,7 +26,7 @@ import { useAnswer, useNarrow, useStudio, useStudioState } from '../../ui/studio
 import { Findings } from './Findings';
 import { type DifferenceMetricId, differenceMetric, differenceMetrics } from './Metrics';
 import { compareOptions } from './options';
-import type { CompareReport, TensorDifference } from './report';
+import type { TensorDifference } from './report';
 
 /** The numbers behind the chart, the most changed tensors first; sortable. */
 const DifferenceTable = memo(function DifferenceTable({ found }: { found: ToolJob<'compare'> }) {
@@ -195,17 +195,12 @@ function Form() {
     const { threshold, loraAnalysis, allSpectra } = values;
     const asked = { base, finetuned, threshold, loraAnalysis, allSpectra };
     const name = fileNameOf('compare', base, finetuned);
-    const files = ({ files }: CompareReport) => files.map((file) => ({ name: file }));
     // without storage there is still a comparison, only no files
-    void beginTool(studio, 'compare', asked, unsaved === null ? { name, files } : undefined);
+    void beginTool(studio, 'compare', asked, unsaved === null ? name : undefined);
   };
   return (
     <div className="stack loose">
-      <OptionsForm
-        options={compareOptions}
-        values={values}
-        onChange={(change) => editTool(studio, 'difference', change)}
-      />
+      <ToolForm tool="difference" />
       <Problem>{problem}</Problem>
       <div className="row wrap apart">
         <Button variant="primary" why={busy ?? pairProblem(pair) ?? problem} onClick={compare}>

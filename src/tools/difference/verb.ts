@@ -1,6 +1,7 @@
 import { toolVerb } from '../../cli/tool-verb';
 import { displayName } from '../../formats/names';
-import { formatCounted, formatSeconds } from '../../formats/quantity';
+import { formatCounted } from '../../formats/quantity';
+import { computedWords } from '../../reports/backend';
 import { compareOptions } from './options';
 import type { CompareReport } from './report';
 
@@ -22,12 +23,12 @@ export const verb = toolVerb({
 
 /** Text of a comparison for the terminal: its findings, and the folder of its files. */
 export function compareText(report: CompareReport, folder: string): string {
-  const { words, config, architecture, tokenizer, seconds, engine, adapter, files } = report;
+  const { words, config, architecture, tokenizer, files } = report;
   const about = [...architecture.words, ...config.words, ...tokenizer.words];
   return [
     ...words,
     ...about,
-    `Compared in ${formatSeconds(seconds)} on ${engine} (${displayName(adapter)}): ${folder}, ${formatCounted(files.length, 'file')}`,
+    `Compared ${computedWords(report)}: ${folder}, ${formatCounted(files.length, 'file')}`,
   ]
     .map((line) => displayName(line, 2000))
     .join('\n');

@@ -14,7 +14,7 @@ import { CutNotes } from '../../ui/parts/CutReport';
 import { choices, Segmented, Select } from '../../ui/parts/fields';
 import { Problem, ToolEnd } from '../../ui/parts/Message';
 import { OpenModels, PairPicker, usePair } from '../../ui/parts/ModelSelect';
-import { OptionsForm } from '../../ui/parts/OptionsForm';
+import { ToolForm } from '../../ui/parts/OptionsForm';
 import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
 import { type Cost, Costs, Section } from '../../ui/parts/Section';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
@@ -124,7 +124,7 @@ function OneLora() {
       ...{ lora, maxRank, scale, format, dtype, rank: resize ? rankOf(values) : null },
       ...{ include: include.filter(Boolean), exclude: exclude.filter(Boolean) },
     };
-    void beginTool(studio, 'reshapeLora', asked, { name: fileNameOf('lora', lora), files: filesOf });
+    void beginTool(studio, 'reshapeLora', asked, fileNameOf('lora', lora));
   };
   return (
     <>
@@ -157,13 +157,7 @@ function OneLora() {
           options={RESIZE}
           onChange={(next) => editTool(studio, 'lora', { resize: next === 'change' })}
         />
-        <OptionsForm
-          options={loraOptions}
-          names={values.resize ? [...RANKS, ...SHAPE] : SHAPE}
-          values={values}
-          needed
-          onChange={(change) => editTool(studio, 'lora', change)}
-        />
+        <ToolForm tool="lora" names={values.resize ? [...RANKS, ...SHAPE] : SHAPE} needed />
         <Problem>{problem}</Problem>
         <More names={['include', 'exclude']} words="Modules" />
         <div className="row wrap apart">
@@ -196,7 +190,7 @@ function TwoModels() {
     const rank = rankOf(values);
     if (base === null || finetuned === null || rank === null) return;
     const asked = { base, finetuned, rank, maxRank, embeddings, vectors, dtype, seed, ...modules };
-    void beginTool(studio, 'extractLora', asked, { name: fileNameOf('lora', finetuned), files: filesOf });
+    void beginTool(studio, 'extractLora', asked, fileNameOf('lora', finetuned));
   };
   const why = busy ?? pairProblem(pair);
   return (
@@ -210,13 +204,7 @@ function TwoModels() {
         <p className="small quiet whole">How much of the difference each rank keeps, before one is chosen.</p>
       </div>
       <div className="stack loose">
-        <OptionsForm
-          options={loraOptions}
-          names={RANKS}
-          values={values}
-          needed
-          onChange={(change) => editTool(studio, 'lora', change)}
-        />
+        <ToolForm tool="lora" names={RANKS} needed />
         <Problem>{problem}</Problem>
         <More names={MORE} words="Modules, embeddings, dtype" />
         <div className="row wrap apart">
@@ -231,22 +219,13 @@ function TwoModels() {
 }
 
 function More({ names, words }: { names: readonly (keyof typeof loraOptions)[]; words: string }) {
-  const studio = useStudio();
-  const values = useValues();
   return (
     <details className="tool-more">
       <summary className="small quiet">{words}</summary>
-      <OptionsForm
-        options={loraOptions}
-        names={names}
-        values={values}
-        onChange={(change) => editTool(studio, 'lora', change)}
-      />
+      <ToolForm tool="lora" names={names} />
     </details>
   );
 }
-
-const filesOf = ({ files }: ExtractLoraReport) => files.map(({ file, ...rest }) => ({ name: file, ...rest }));
 
 const RESIZE = choices({ keep: 'Ranks as they are', change: 'Other ranks' });
 const RANKS = ['rank', 'energy', 'cutoff', 'budget', 'maxRank'] as const;

@@ -2,7 +2,8 @@ import { usage } from '../../cli/arguments';
 import { columns } from '../../cli/print';
 import { toolVerb } from '../../cli/tool-verb';
 import { displayName } from '../../formats/names';
-import { formatBytes, formatCounted, formatReal, formatSeconds, formatShape } from '../../formats/quantity';
+import { formatBytes, formatCounted, formatReal, formatShape } from '../../formats/quantity';
+import { computedWords } from '../../reports/backend';
 import { curveWords, cutWords, moduleRank, SHARES } from '../../reports/lora';
 import { loraOptions, rankOf } from './options';
 import type { ExtractLoraReport, MeasureLoraReport } from './report';
@@ -12,7 +13,7 @@ const MOST_LINES = 12;
 
 /** Text of an extraction for the terminal: size, ranks, error, and the changes it leaves out. */
 export function extractText(report: ExtractLoraReport, folder: string): string {
-  const { modules, saved, left, merged, files, seconds, engine, adapter, notes } = report;
+  const { modules, saved, left, merged, files, notes } = report;
   const ranks = modules.map(({ rank }) => rank);
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const whole = saved.length > 0 ? `, ${formatCounted(saved.length, 'tensor')} carried whole` : '';
@@ -36,7 +37,7 @@ export function extractText(report: ExtractLoraReport, folder: string): string {
     ...(leftOut.length > MOST_LINES
       ? [`and ${leftOut.length - MOST_LINES} more; README.md names them all`]
       : []),
-    `Written in ${formatSeconds(seconds)} on ${engine} (${displayName(adapter)}): ${folder}`,
+    `Written ${computedWords(report)}: ${folder}`,
   ].join('\n');
 }
 

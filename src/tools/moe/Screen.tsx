@@ -5,7 +5,7 @@ import { canonicalRef, repositoriesOf } from '../../formats/recipe';
 import { optionsProblem } from '../../reports/option';
 import { Button, FileButton } from '../../ui/parts/Button';
 import { Message, Problem, ToolEnd } from '../../ui/parts/Message';
-import { OptionsForm } from '../../ui/parts/OptionsForm';
+import { ToolForm } from '../../ui/parts/OptionsForm';
 import { SavedModel, SaveTo } from '../../ui/parts/SavedFiles';
 import { type Cost, Costs, Section, Sentences } from '../../ui/parts/Section';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
@@ -79,12 +79,7 @@ export function Screen() {
         </div>
       </Section>
       <Section title="2 · Write the mixture">
-        <OptionsForm
-          options={moeOptions}
-          names={FIELDS}
-          values={form}
-          onChange={(change) => editTool(studio, 'moe', change)}
-        />
+        <ToolForm tool="moe" names={FIELDS} />
         <Problem>{problem}</Problem>
         <div className="row wrap apart">
           <Button why={why} onClick={() => void beginTool(studio, 'planMoe', asked())}>
@@ -94,11 +89,7 @@ export function Screen() {
             variant="primary"
             why={why ?? unsaved}
             onClick={() =>
-              void beginTool(studio, 'writeMoe', asked(), {
-                name: fileNameOf(read!.baseModel, 'experts'),
-                files: ({ shards, files }) =>
-                  files.map((name) => ({ name, ...shards.find(({ file }) => file === name) })),
-              })
+              void beginTool(studio, 'writeMoe', asked(), fileNameOf(read!.baseModel, 'experts'))
             }
           >
             Write

@@ -3,8 +3,8 @@ import { readTextFile } from '../../cli/input-files';
 import { requireRecipe } from '../../cli/job';
 import { planText } from '../../cli/print';
 import { toolVerb } from '../../cli/tool-verb';
-import { displayName } from '../../formats/names';
-import { formatBytes, formatCounted, formatParameters, formatSeconds } from '../../formats/quantity';
+import { formatBytes, formatCounted, formatParameters } from '../../formats/quantity';
+import { computedWords } from '../../reports/backend';
 import { moeOptions } from './options';
 import { moeModels, parseMoeRecipe, renameModels } from './recipe';
 import type { MoeFigures, MoePlanReport, MoeReport } from './report';
@@ -44,9 +44,9 @@ export const verb = toolVerb({
   },
   print(report, folder) {
     if ('clean' in report) return planText(report, figureWords(report));
-    const { shards, seconds, engine, adapter, notes, figures } = report;
+    const { shards, notes, figures } = report;
     const bytes = formatBytes(shards.reduce((sum, shard) => sum + shard.bytes, 0));
-    const wrote = `Wrote ${figureWords(figures)}, ${bytes}, in ${formatSeconds(seconds)} on ${engine} (${displayName(adapter)}): ${folder}`;
+    const wrote = `Wrote ${figureWords(figures)}, ${bytes}, ${computedWords(report)}: ${folder}`;
     return [...notes, wrote].join('\n');
   },
 });

@@ -8,14 +8,14 @@ import { TextChoice } from '../../ui/measure/TextChoice';
 import { Button } from '../../ui/parts/Button';
 import { Problem, ToolEnd } from '../../ui/parts/Message';
 import { ModelSelect, OneModel } from '../../ui/parts/ModelSelect';
-import { OptionsForm } from '../../ui/parts/OptionsForm';
+import { ToolForm } from '../../ui/parts/OptionsForm';
 import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
 import { Costs, Section, Sentences } from '../../ui/parts/Section';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
 import { whyNoTool } from '../../ui/state/job';
 import { openSampleTexts } from '../../ui/state/measure-texts';
 import { choiceName, chosenModel, fileNameOf } from '../../ui/state/roles';
-import { beginTool, chooseToolModels, editTool, whyNotSaved } from '../../ui/state/tool-jobs';
+import { beginTool, chooseToolModels, whyNotSaved } from '../../ui/state/tool-jobs';
 import { useStudio, useStudioState } from '../../ui/studio-context';
 import { transplantOptions } from './options';
 import { qualityWords, type TransplantPlan, type TransplantReport } from './report';
@@ -48,13 +48,7 @@ export function Screen() {
       studio,
       'transplant',
       { model, donor, form, texts: chosen },
-      {
-        name: fileNameOf(model, 'transplanted'),
-        files: ({ shards, files }) => [
-          ...shards.map(({ file, bytes, hash }) => ({ name: file, bytes, hash })),
-          ...files.map((name) => ({ name })),
-        ],
-      },
+      fileNameOf(model, 'transplanted'),
     );
   };
   return (
@@ -78,11 +72,7 @@ export function Screen() {
         />
       </div>
       <div className="stack loose">
-        <OptionsForm
-          options={transplantOptions}
-          values={form}
-          onChange={(change) => editTool(studio, 'transplant', change)}
-        />
+        <ToolForm tool="transplant" />
         <Problem>{problem}</Problem>
       </div>
       <Section title="Measured on, before and after">

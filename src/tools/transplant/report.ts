@@ -67,7 +67,7 @@ export interface TransplantReport
   /** Mean of what the donor's new rows keep unmade, as a share of their norm; by tensor, where rows are fitted. */
   left: { tensor: string; mean: number }[];
   quality: { before: Quality; after: Quality } | null;
-  /** The other files written. */
+  /** All files written, shards first. */
   files: string[];
 }
 

@@ -167,7 +167,7 @@ export async function transplantIn(
     (model) => planRecipe(copyOf(model), models),
   );
   const files = new Map<string, Uint8Array<ArrayBuffer>>();
-  for (const path of [...report.shards.map(({ file }) => file), ...report.files]) {
+  for (const path of report.files) {
     const source = fileSource(await openOutputFile(name, path), path);
     files.set(path, await source.read(0, source.byteLength));
   }

@@ -10,6 +10,7 @@ import {
   formatSeconds,
 } from '../../formats/quantity';
 import { yamlText } from '../../formats/yaml-text';
+import { computedWords } from '../../reports/backend';
 import { isFitted, kOf, type TransplantForm } from './options';
 import { qualityWords, type TransplantPlan, type TransplantReport } from './report';
 
@@ -60,14 +61,14 @@ export function planText(plan: TransplantPlan): string {
 }
 
 export function transplantText(report: TransplantReport, folder: string): string {
-  const { form, landmarks, fitSeconds, shards, seconds, engine, adapter, notes } = report;
+  const { form, landmarks, fitSeconds, shards, notes } = report;
   const bytes = shards.reduce((sum, shard) => sum + shard.bytes, 0);
   return [
     tokenWords(report),
     `Rows of new tokens: ${wayWords(form, landmarks)}, made in ${formatSeconds(fitSeconds)}`,
     ...measuredWords(report),
     ...notes.map((note) => displayName(note, 2000)),
-    `Written in ${formatSeconds(seconds)} on ${engine} (${displayName(adapter)}): ${folder}, ${formatBytes(bytes)}`,
+    `Written ${computedWords(report)}: ${folder}, ${formatBytes(bytes)}`,
   ].join('\n');
 }
 

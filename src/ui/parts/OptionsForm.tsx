@@ -11,6 +11,9 @@ import {
   type OptionValues,
   shownOptions,
 } from '../../reports/option';
+import { TOOLS, type ToolId, type ToolValues } from '../../tools';
+import { editTool } from '../state/tool-jobs';
+import { useStudio, useStudioState } from '../studio-context';
 import { LabeledNumber, named, Segmented, Select, Toggle } from './fields';
 
 interface OptionsFormProps<S extends Options> {
@@ -24,6 +27,22 @@ interface OptionsFormProps<S extends Options> {
 }
 
 type Values = Readonly<Record<string, unknown>>;
+
+interface ToolFormProps<T extends ToolId> extends Pick<OptionsFormProps<Options>, 'needed'> {
+  tool: T;
+  names?: readonly (keyof ToolValues[T] & string)[];
+  /** Shown in place of those in the form. */
+  shown?: Partial<ToolValues[T]>;
+}
+
+/** The form of a tool as far as it is filled in. */
+export function ToolForm<T extends ToolId>({ tool, shown, ...props }: ToolFormProps<T>) {
+  const studio = useStudio();
+  const values = useStudioState((s) => s.tools.values[tool]);
+  const { options } = TOOLS.find(({ id }) => id === tool)! as { options: Options };
+  const edit = (change: Values) => editTool(studio, tool, change as Partial<ToolValues[T]>);
+  return <OptionsForm options={options} values={{ ...values, ...shown }} onChange={edit} {...props} />;
+}
 
 /** No option of a group. */
 const NONE = '–';

@@ -17,11 +17,18 @@ export function editTool<T extends ToolId>(studio: Studio, id: T, change: Partia
   }));
 }
 
-/** Where a job's files go, and which they are. */
-interface Writes<K extends ToolCall> {
-  /** Name of the output. */
-  name: string;
-  files(report: ReportOf<K>): SavedFile[];
+/** What a report says of the files that were written; nothing of a job that writes none. */
+interface Wrote {
+  files?: readonly (string | { file: string; bytes: number; hash?: string })[];
+  /** Those of `files` whose bytes and hash are known. */
+  shards?: readonly { file: string; bytes: number; hash: string }[];
+}
+
+function writtenFiles({ files = [], shards = [] }: Wrote): SavedFile[] {
+  return files.map((one) => {
+    const { file: name, ...known } = typeof one === 'string' ? { file: one } : one;
+    return { name, ...known, ...shards.find(({ file }) => file === name) };
+  });
 }
 
 type Asked<K extends ToolCall> = Omit<RequestOf<K>, 'engine' | 'destination'>;
@@ -34,15 +41,16 @@ export async function beginTool<K extends ToolCall>(
   studio: Studio,
   kind: K,
   asked: Asked<K>,
-  writes?: Writes<K>,
+  /** Of its output; absent where it writes none. */
+  name?: string,
 ): Promise<void> {
   const state = studio.store.getState();
   if (whyNoTool(state) !== null) return;
   const started = { status: 'running', finished: [], report: null, saved: null, error: null } as const;
   let request = { ...asked, engine: state.engine.choice } as unknown as RequestOf<K>;
   try {
-    const destination = writes && (await chooseDestination(studio, writes.name));
-    if (writes && !destination) return;
+    const destination = name === undefined ? null : await chooseDestination(studio, name);
+    if (name !== undefined && !destination) return;
     if (destination) request = { ...request, destination };
     setJob(studio, kind, { ...started, request });
     const call = studio.worker[kind] as (
@@ -59,7 +67,7 @@ export async function beginTool<K extends ToolCall>(
           editJob(studio, kind, (job) => ({ ...job, finished: [...job.finished, ...finished] }));
       },
     );
-    const files = writes && 'value' in outcome ? writes.files(outcome.value) : [];
+    const files = 'value' in outcome ? writtenFiles(outcome.value as Wrote) : [];
     const saved = destination && files.length > 0 ? savedOutput(destination, files) : null;
     editJob(studio, kind, (job) => ({ ...job, saved, ...ended(outcome) }));
   } catch (thrown) {
