@@ -11,7 +11,7 @@ import { methodById } from '../src/merge/methods';
 import { makePlan } from '../src/merge/plan/recipe-plan';
 import { planShards } from '../src/merge/plan/shards';
 import { runPlan } from '../src/merge/run/run';
-import { bufferSource } from '../src/sources/buffer-source';
+import { bufferSource } from '../src/sources/byte-source';
 import { findFile, type ModelFolder } from '../src/sources/model-folder';
 import type { OpenedStack } from '../src/tools/collapse/search';
 import { collapsePlan, type DepthModel, depthModel, type Stack } from '../src/tools/collapse/stack';

@@ -23,7 +23,7 @@ import { parseShardIndex } from '../../src/formats/shard-index';
 import { parseJson } from '../../src/formats/strict-json';
 import { matchesTensor } from '../../src/formats/tensor-pattern';
 import { readTokenizerJson } from '../../src/formats/tokenizer-json';
-import { bufferSource } from '../../src/sources/buffer-source';
+import { bufferSource } from '../../src/sources/byte-source';
 import { announcedWaitMs } from '../../src/sources/transfer';
 import { parseRecord } from '../../src/store/blob-record';
 import { ownTask } from '../../src/tasks/shipped';

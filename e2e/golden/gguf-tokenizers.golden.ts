@@ -12,7 +12,7 @@ import { planGguf } from '../../src/gguf/gguf-plan';
 import { readGgufHeader } from '../../src/gguf/read-header';
 import { ggufTokenizerTexts } from '../../src/gguf/read-tokenizer';
 import { thinModel } from '../../src/gguf/tokenizer.test.support';
-import { bufferSource } from '../../src/sources/buffer-source';
+import { bufferSource } from '../../src/sources/byte-source';
 import { hasLlama, llama } from '../llama-cpp';
 import { reference } from './reference';
 

@@ -2,8 +2,7 @@
 import { displayName } from '../formats/names';
 import { formatCounted, formatSeconds } from '../formats/quantity';
 import { type Contender, conclusion, leading } from '../reports/conclusion';
-import { type BestRow, type FindBestReport, OVERLAPS } from '../reports/find-best';
-import { frontOf, overfitWords } from '../reports/found-rows';
+import { type BestRow, type FindBestReport, frontOf, OVERLAPS, overfitWords } from '../reports/find-best';
 import { margin, meanLoss, pairedDifference, type TextBlocks } from '../reports/paired-error';
 import { columns } from './print';
 

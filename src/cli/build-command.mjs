@@ -13,8 +13,7 @@ const forNode = {
     if (id.endsWith('?worker&url')) return `\0worker:${id}`;
     const isSha256 = id === 'hash-wasm' && importer?.endsWith('/src/sources/sha256.ts');
     if (!isSha256 && !/\/piece-digest$/.test(id)) return undefined;
-    const name = isSha256 ? 'hash-wasm' : 'piece-digest';
-    return fileURLToPath(new URL(`../host/node/${name}.ts`, import.meta.url));
+    return fileURLToPath(new URL('../host/node/sha256.ts', import.meta.url));
   },
   load: (id) => (id.startsWith('\0worker:') ? "export default '';" : undefined),
 };

@@ -7,7 +7,7 @@ import { HASHES_FILE, withOutputHash } from '../formats/output-hashes';
 import { parseJson } from '../formats/strict-json';
 import type { OptionValues } from '../reports/option';
 import type { TaskSource } from '../reports/tasks';
-import { bufferSource } from '../sources/buffer-source';
+import { bufferSource } from '../sources/byte-source';
 import { treeOf } from '../sources/tree-hash';
 import type { itemOptions } from '../tasks/options';
 import { writeWhole } from './report-file';

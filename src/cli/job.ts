@@ -150,7 +150,7 @@ export async function openJob(
     [...publishedTexts(recipe)].map(([name, short]) => [name, known.get(name) ?? short]),
   );
   const published = renameTexts(renameRepositories(recipe, names), textNames);
-  const worker = await openNode(cache === undefined ? defaultCache() : resolve(workingFolder, cache), engine);
+  const worker = await openNode(workingFolder, { cache, engine });
   undo.push(() => worker.close());
   const { calls } = worker;
   const models = [];
@@ -186,7 +186,7 @@ export async function askHub<T>(
   { hub, cache }: Where,
   ask: (calls: WorkerCalls) => Promise<T>,
 ): Promise<T> {
-  const worker = await openNode(cache === undefined ? defaultCache() : resolve(workingFolder, cache));
+  const worker = await openNode(workingFolder, { cache });
   try {
     await worker.calls.setHub(hubAddress(hub));
     return await ask(worker.calls);
@@ -236,10 +236,14 @@ export async function readSubject(name: string, workingFolder: string) {
   return { recipe: copyOf(name), file: resolve(workingFolder, 'model'), isRecipe: false };
 }
 
-/** The worker's session in this process. @param cache takes what is downloaded */
-export async function openNode(cache: string, engine?: BackendChoice): Promise<CommandWorker> {
+/** The worker's session in this process. */
+export async function openNode(
+  workingFolder: string,
+  { cache, engine }: { [K in 'cache' | 'engine']?: Where[K] | undefined } = {},
+): Promise<CommandWorker> {
   const { openNodeEngine } = await import('./node-worker');
-  return openNodeEngine(cache, join(PROJECT, 'public', 'samples'), engine);
+  const folder = cache === undefined ? defaultCache() : resolve(workingFolder, cache);
+  return openNodeEngine(folder, join(PROJECT, 'public', 'samples'), engine);
 }
 
 /** A name that is no folder was looked for on the Hub; when it is not there either, the error names both places. */

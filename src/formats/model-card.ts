@@ -64,6 +64,24 @@ ${fence}
 `;
 }
 
+/**
+ * The model card of what a tool made of one model.
+ * @param hub id of the original on the Hub, where it is there
+ * @param title and `lead`: as Markdown
+ * @param facts a line each, as plain text
+ */
+export function madeCard(
+  hub: string | undefined,
+  { tag, title, lead, facts }: { tag: string; title: string; lead: string; facts: readonly string[] },
+): string {
+  const front = yamlText({
+    ...(hub === undefined ? {} : { base_model: [hub] }),
+    ...{ library_name: 'transformers', tags: [tag, 'amalgam'] },
+  });
+  const lines = facts.map((fact) => `* ${markdownText(fact)}`);
+  return `---\n${front}---\n\n# ${title}\n\n${lead}\n\n${lines.join('\n')}\n`;
+}
+
 function licenseSection(licenses: ModelCardFields['licenses']): string {
   if (!licenses) return '';
   const tree = licenses.family.map(

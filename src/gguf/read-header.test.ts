@@ -1,7 +1,6 @@
 /** Headers that cannot be, or would cost more than they are long. */
 import { expect, test } from 'vitest';
-import { bufferSource } from '../sources/buffer-source';
-import type { ByteSource } from '../sources/byte-source';
+import { type ByteSource, bufferSource } from '../sources/byte-source';
 import { ggufHeader } from './header';
 import { readGgufHeader } from './read-header';
 

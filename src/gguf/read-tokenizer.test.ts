@@ -5,7 +5,7 @@ import { AmalgamError } from '../errors';
 import { ODD_TEXTS } from '../foreign/odd-texts.test.fixture';
 import { createTokenizer } from '../foreign/tokenizer';
 import { TOKENIZERS } from '../foreign/tokenizers.test.fixture';
-import { bufferSource } from '../sources/buffer-source';
+import { bufferSource } from '../sources/byte-source';
 import { ggufFile } from './gguf-file';
 import { planGguf } from './gguf-plan';
 import { readGgufHeader } from './read-header';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { treeHashOf } from '../../e2e/tree-hash';
-import { bufferSource } from '../sources/buffer-source';
+import { bufferSource } from '../sources/byte-source';
 import type { ModelFile } from '../sources/model-folder';
 import type { OpenModels } from './models';
 import { openHashedInputs } from './weight-inputs';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bufferSource } from '../sources/buffer-source';
+import { bufferSource } from '../sources/byte-source';
 import type { ModelFolder } from '../sources/model-folder';
 import { openAdapter } from './adapter';
 import { openCheckpoint } from './checkpoint';

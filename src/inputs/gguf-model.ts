@@ -15,7 +15,7 @@ import { type GgufHeader, readGgufHeader, type StoredBlocks } from '../gguf/read
 import { ggufTokenizerTexts } from '../gguf/read-tokenizer';
 import { type GgufTensor, ggufTensors } from '../gguf/tensors';
 import { expectedTensors } from '../models/claim';
-import { bufferSource } from '../sources/buffer-source';
+import { bufferSource } from '../sources/byte-source';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
 import { readSmallText } from './header';
 import { nameSome } from './problems';

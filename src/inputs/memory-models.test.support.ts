@@ -2,7 +2,7 @@
 import { DTYPE_BITS, type Dtype } from '../formats/dtype';
 import type { Recipe } from '../formats/recipe';
 import { buildSafetensorsHeader } from '../formats/safetensors-write';
-import { bufferSource } from '../sources/buffer-source';
+import { bufferSource } from '../sources/byte-source';
 import type { ModelFolder, ModelOrigin } from '../sources/model-folder';
 import { type OpenModel, openModel } from './opened-model';
 

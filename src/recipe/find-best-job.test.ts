@@ -2,8 +2,15 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import type { RunTarget } from '../reports/evaluate';
-import { BEST_STEPS, type BestRow, type FindBestRequest, type TextPart } from '../reports/find-best';
-import { frontOf, overfitWords, twoLosses } from '../reports/found-rows';
+import {
+  BEST_STEPS,
+  type BestRow,
+  type FindBestRequest,
+  frontOf,
+  overfitWords,
+  type TextPart,
+  twoLosses,
+} from '../reports/find-best';
 import { type LossBlock, meanLoss, pairedDifference } from '../reports/paired-error';
 import { stretchesOf } from '../reports/text-parts';
 import { fakeStorage } from '../store/opfs.test.fake';

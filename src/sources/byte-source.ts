@@ -1,4 +1,5 @@
 import { fault } from '../errors';
+import { throwIfCanceled } from './cancellation';
 
 /**
  * Where bytes come from. The one seam between a file and everything above it: a sample asset, a local `File`, a Hub
@@ -58,4 +59,16 @@ export function checkByteRange(begin: number, end: number, byteLength: number, n
   const inside = Number.isSafeInteger(begin) && Number.isSafeInteger(end) && 0 <= begin && begin <= end;
   if (inside && end <= byteLength) return;
   throw fault(`Bytes ${begin} to ${end} of ${name} were asked for, which has ${byteLength} bytes.`);
+}
+
+/** A source over bytes already in memory: small files and tests. `name` is what messages call it. */
+export function bufferSource(bytes: Uint8Array<ArrayBuffer>, name = 'the buffer'): ByteSource {
+  return {
+    byteLength: bytes.length,
+    async read(begin, end, signal) {
+      throwIfCanceled(signal);
+      checkByteRange(begin, end, bytes.length, name);
+      return bytes.slice(begin, end);
+    },
+  };
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { bufferSource } from './buffer-source';
+import { bufferSource } from './byte-source';
 import { fileSource, readingAhead } from './file-source';
 
 const bytes = Uint8Array.from({ length: 1000 }, (_, i) => i & 0xff);

@@ -1,8 +1,7 @@
 import readmeUrl from '/samples/README.md?url';
 import { AmalgamError } from '../errors';
 import { counted } from '../formats/quantity';
-import { bufferSource } from './buffer-source';
-import { type ByteSource, checkByteRange } from './byte-source';
+import { type ByteSource, bufferSource, checkByteRange } from './byte-source';
 import type { ModelFolder } from './model-folder';
 import { fetchOk, readAll, retrying, type Transfer } from './transfer';
 

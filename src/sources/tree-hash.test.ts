@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, it, test } from 'vitest';
 import { treeHashOf } from '../../e2e/tree-hash';
-import { bufferSource } from './buffer-source';
-import type { ByteSource } from './byte-source';
+import { type ByteSource, bufferSource } from './byte-source';
 import { sha256Of } from './sha256';
 import { beginLeaves, hashedSource, hashLike, TREE_PIECE_BYTES, treeHash, treeOf } from './tree-hash';
 

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { bufferSource } from '../sources/buffer-source';
-import type { ByteSource } from '../sources/byte-source';
+import { type ByteSource, bufferSource } from '../sources/byte-source';
 import { cleanBlobs, deleteBlob, ensureBlob, hasBlob, listBlobs, missingBlobBytes, openBlob } from './blobs';
 import { contentOf, type FakeStorage, fakeStorage, plant, rot } from './opfs.test.fake';
 

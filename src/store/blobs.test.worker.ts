@@ -3,8 +3,7 @@
 import * as Comlink from 'comlink';
 import { errorReport } from '../errors';
 import { hex } from '../formats/hashes';
-import { bufferSource } from '../sources/buffer-source';
-import type { ByteSource } from '../sources/byte-source';
+import { type ByteSource, bufferSource } from '../sources/byte-source';
 import { cleanBlobs, deleteBlob, ensureBlob, listBlobs, type OpenSource, openBlob } from './blobs';
 
 /** Bytes that are a function of their number, so that two workers agree on them. */

@@ -2,7 +2,7 @@ import { AmalgamError } from '../errors';
 import { hex } from '../formats/hashes';
 import { counted } from '../formats/quantity';
 import { contentOf, entriesOf } from '../platform';
-import { bufferSource } from '../sources/buffer-source';
+import { bufferSource } from '../sources/byte-source';
 import type { ModelFile, ModelFolder } from '../sources/model-folder';
 import type { DownloadOptions } from './blob-download';
 import { ensureBlob, hasBlob, missingBlobBytes, type OpenSource, openBlob } from './blobs';

@@ -1,4 +1,6 @@
 /** Writing a plan that is no recipe's, as a merge is written: small files and card, then shards; the index last. */
+import { AmalgamError } from '../errors';
+import { type ModelConfig, parseModelConfig } from '../formats/model-config';
 import { SHARD_INDEX } from '../formats/shard-index';
 import type { OpenModels } from '../host/models';
 import type { Plan } from '../merge/plan/plan';
@@ -47,6 +49,21 @@ export async function writePlan(
   );
   const files = [...shards.map(({ file }) => file), ...extras.map(({ path }) => path)];
   return { inputs, shards, stages, files: shards.length > 1 ? [...files, SHARD_INDEX] : files };
+}
+
+/**
+ * The config of a planned model.
+ * @param parts that are known by it, for the message
+ * @throws AmalgamError `ArchitectureUnsupported` where it has none, `ConfigInvalid`
+ */
+export function configOf({ extras }: Plan, model: string, parts: string): ModelConfig {
+  const content = extras.find(({ path }) => path === 'config.json')?.content;
+  if (content && 'text' in content) return parseModelConfig(content.text, `${model}/config.json`);
+  throw new AmalgamError(
+    'ArchitectureUnsupported',
+    `${model} has no config.json, so it is not known which tensors are its ${parts}.`,
+    'Add the config.json of its architecture.',
+  );
 }
 
 /** Small files of a plan but those that speak of a merge; the card is written anew. */

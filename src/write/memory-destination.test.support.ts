@@ -2,7 +2,7 @@
  * A destination in memory that can be killed: what was written but not flushed is then lost, kept or torn, as the test
  * says, and every handle is dead.
  */
-import { bufferSource } from '../sources/buffer-source';
+import { bufferSource } from '../sources/byte-source';
 import { type Fate, UnflushedFile } from '../store/opfs.test.fake';
 import type { Destination, FileSink } from './destination';
 

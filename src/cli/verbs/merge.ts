@@ -121,7 +121,7 @@ export const mergeVerb = defineVerb({
     };
     const recipe = { ...read, amalgam: { ...read.amalgam, ...form } };
     const writeReport = await reportWriter(options.report, workingFolder);
-    const pusher = push && (await openPusher(push, undo));
+    const pusher = push && (await openPusher(push, place));
     const whole = resolve(workingFolder, options.out ?? '');
     const chosen = options.part === undefined ? undefined : chosenPart(options.part, process.env);
     // parts of an output that is there would be joined nowhere

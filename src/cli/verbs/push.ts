@@ -3,11 +3,10 @@ import { homepage } from '../../../package.json';
 import { AmalgamError } from '../../errors';
 import { isRepoId } from '../../formats/hub-id';
 import { counted, formatBytes, formatSeconds } from '../../formats/quantity';
-import { defaultCache } from '../../host/node/platform';
 import { diskDirectory } from '../../host/node/storage';
 import type { PushReport } from '../../reports/push';
 import type { WorkerCalls } from '../../worker/calls';
-import { defineVerb, placeOptions, type Undo, usage } from '../arguments';
+import { defineVerb, type Place, placeOptions, usage } from '../arguments';
 import { listFolder } from '../folder-listing';
 import { hubAddress, openNode } from '../job';
 import type { CommandWorker } from '../node-worker';
@@ -25,9 +24,10 @@ export const pushVerb = defineVerb({
     hub: placeOptions.hub,
   },
 
-  async run({ subjects: [folder = '', repo = ''], options }, { workingFolder, undo, say }) {
+  async run({ subjects: [folder = '', repo = ''], options }, place) {
+    const { workingFolder, say } = place;
     const command = { repo: repoOf(repo), ...options };
-    const worker = await openPusher(command, undo);
+    const worker = await openPusher(command, place);
     say(pushText(await pushFolder(worker.calls, resolve(workingFolder, folder), command)));
     return 0;
   },
@@ -36,7 +36,7 @@ export const pushVerb = defineVerb({
 // `push`, and `merge --push` after the merge: uploads a folder on this disk to a model repository on the Hub.
 
 /** Where a push goes and how. */
-export interface PushOptions {
+interface PushOptions {
   repo: string;
   private: boolean;
   replace: boolean;
@@ -52,18 +52,15 @@ export function repoOf(repo: string): string {
 }
 
 /** A session that can push, once its token was seen to be one that may write. @throws Unauthorized */
-export async function openPusher({ hub }: PushOptions, undo: Undo): Promise<CommandWorker> {
-  const worker = await openNode(defaultCache());
+export async function openPusher(
+  { hub }: PushOptions,
+  { workingFolder, undo }: Place,
+): Promise<CommandWorker> {
+  const worker = await openNode(workingFolder);
   undo.push(() => worker.close());
-  await requireWriter(worker.calls, hub);
-  return worker;
-}
-
-/** Sees that the token may write, before work is done for it. @throws Unauthorized */
-async function requireWriter(calls: WorkerCalls, hub: string | undefined): Promise<void> {
-  await calls.setHub(hubAddress(hub));
-  const { name, mayWrite } = await calls.hubAccount();
-  if (mayWrite) return;
+  await worker.calls.setHub(hubAddress(hub));
+  const { name, mayWrite } = await worker.calls.hubAccount();
+  if (mayWrite) return worker;
   throw new AmalgamError(
     'Unauthorized',
     `The token in HF_TOKEN, of ${name}, can only read.`,

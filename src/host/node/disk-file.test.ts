@@ -3,7 +3,7 @@ import { closeSync, mkdtempSync, openSync, rmSync, truncateSync, writeFileSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { pieceDigest } from './piece-digest';
+import { pieceDigest } from './sha256';
 import { DiskFile } from './storage';
 
 const folder = mkdtempSync(join(tmpdir(), 'amalgam-disk-file-'));

@@ -1,6 +1,6 @@
 import { AmalgamError } from '../../errors';
 import { buildShardIndex, SHARD_INDEX } from '../../formats/shard-index';
-import { bufferSource } from '../../sources/buffer-source';
+import { bufferSource } from '../../sources/byte-source';
 import type { ModelFile, ModelFolder } from '../../sources/model-folder';
 import { indexedFiles, type ShardPlan } from '../../write/shard-plan';
 import type { Plan } from './plan';

@@ -6,7 +6,7 @@
 
 import { AmalgamError } from '../../errors';
 import { isWeightDtype } from '../../formats/dtype';
-import { type ModelConfig, parseModelConfig } from '../../formats/model-config';
+import type { ModelConfig } from '../../formats/model-config';
 import { displayName } from '../../formats/names';
 import { nameSome } from '../../inputs/problems';
 import { mappedTensor } from '../../inputs/row-map';
@@ -19,7 +19,7 @@ import { claimTensors, tensorsIn } from '../../models/claim';
 import { type DepthConfig, depthConfig, linearNames, withExperts } from '../../models/depth';
 import { inTensorOrder, isBuffer, splitLayer, tensorRole } from '../../models/tensor-role';
 import type { ModelFile } from '../../sources/model-folder';
-import { withoutRecipe } from '../write-plan';
+import { configOf, withoutRecipe } from '../write-plan';
 import type { CollapseVariant } from './options';
 import type { CollapsedExpert, CollapsedLayer, LayerTerm } from './report';
 
@@ -120,15 +120,7 @@ export interface CollapsePlan {
  *   `TensorMissing`, `ShapeMismatch`, `ConfigInvalid`
  */
 export function depthModel(plan: Plan, fileOf: DepthModel['fileOf']): DepthModel {
-  const content = plan.extras.find(({ path }) => path === 'config.json')?.content;
-  if (!content || !('text' in content)) {
-    throw new AmalgamError(
-      'ArchitectureUnsupported',
-      `${plan.contributors[0] ?? 'The model'} has no config.json, so it is not known which tensors are its layers.`,
-      'Add the config.json of its architecture.',
-    );
-  }
-  const config = parseModelConfig(content.text, 'config.json');
+  const config = configOf(plan, plan.contributors[0] ?? 'The model', 'layers');
   const { architecture } = depthConfig(config, layerIndices(config));
   claimTensors(architecture, new Map(plan.tensors.map((tensor) => [tensor.name, tensor])));
   return { plan, config, architecture, linears: linearNames(architecture.blocks[0]!), fileOf };

@@ -1,9 +1,8 @@
 /** Sentences on a collapse and its cost: for the card, the report and the terminal. */
 
-import { markdownText, nameCode } from '../../formats/model-card';
+import { madeCard, markdownText, nameCode } from '../../formats/model-card';
 import { displayName } from '../../formats/names';
 import { counted, formatBytes, formatCount, formatCounted, formatReal } from '../../formats/quantity';
-import { yamlText } from '../../formats/yaml-text';
 import { type Architecture, partOf } from '../../models/architecture';
 import { computedWords } from '../../reports/backend';
 import { layerWords } from './choose-layers';
@@ -109,33 +108,26 @@ export function collapseCard(
   hubModel: string | undefined,
 ): string {
   const { model, version, layers, parameters, removed, stack, calibration, notes, experts } = report;
-  const front = yamlText({
-    ...(hubModel === undefined ? {} : { base_model: [hubModel] }),
-    library_name: 'transformers',
-    tags: ['pruned', 'amalgam'],
-  });
   const less = (1 - parameters.after / parameters.before) * 100;
   const merged = mergedLayers(stack);
-  const items = [
-    experts
-      ? `Experts of a layer: ${experts.after} of ${experts.before}`
-      : `Layers: ${layers.after} of ${layers.before}. Removed: ${layerWords(removed)} (counted from 0)`,
-    `Parameters: ${parameters.after} of ${parameters.before} (${less.toFixed(1)} % less)`,
-    `Chosen by: ${plannerWords(report.settings)}`,
-    `What became of them: ${VARIANTS[report.settings.variant]}`,
-    ...costWords(report),
-    `Calibration: ${counted(calibration.tokens, 'token')} in ${counted(calibration.sequences, 'sequence')}`,
-    ...notes,
-  ];
-  return `---
-${front}---
-
-# Collapsed model
-
-Made from ${nameCode(model)} by collapsing ${experts ? 'experts' : 'layers'}, with Amalgam ${markdownText(version)}. It was not trained afterwards.
-
-${items.map((item) => `* ${markdownText(item)}`).join('\n')}
-${merged.length > 0 ? `\n## Layers that took others in\n\n${merged.map((line) => `* ${markdownText(line)}`).join('\n')}\n` : ''}`;
+  const card = madeCard(hubModel, {
+    tag: 'pruned',
+    title: 'Collapsed model',
+    lead: `Made from ${nameCode(model)} by collapsing ${experts ? 'experts' : 'layers'}, with Amalgam ${markdownText(version)}. It was not trained afterwards.`,
+    facts: [
+      experts
+        ? `Experts of a layer: ${experts.after} of ${experts.before}`
+        : `Layers: ${layers.after} of ${layers.before}. Removed: ${layerWords(removed)} (counted from 0)`,
+      `Parameters: ${parameters.after} of ${parameters.before} (${less.toFixed(1)} % less)`,
+      `Chosen by: ${plannerWords(report.settings)}`,
+      `What became of them: ${VARIANTS[report.settings.variant]}`,
+      ...costWords(report),
+      `Calibration: ${counted(calibration.tokens, 'token')} in ${counted(calibration.sequences, 'sequence')}`,
+      ...notes,
+    ],
+  });
+  const list = merged.map((line) => `* ${markdownText(line)}`).join('\n');
+  return merged.length > 0 ? `${card}\n## Layers that took others in\n\n${list}\n` : card;
 }
 
 /** Measurements of the layers: one line per layer. */

@@ -8,7 +8,7 @@ import { modelTensors } from '../../inputs/model-tensors';
 import { collectProblems, nameSome } from '../../inputs/problems';
 import type { ReadTensor } from '../../inputs/stored-tensor';
 import { resolveHeads } from '../../merge/plan/tied-heads';
-import { bufferSource } from '../../sources/buffer-source';
+import { bufferSource } from '../../sources/byte-source';
 import type { ModelFolder } from '../../sources/model-folder';
 import { bytesToCompare } from '../difference/compare-tensors';
 import { measurePair, visitPairs } from '../difference/pair-task';

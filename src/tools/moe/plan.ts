@@ -24,6 +24,7 @@ import { claimTensors, expectedTensors } from '../../models/claim';
 import { resolveArchitecture } from '../../models/resolution';
 import { inTensorOrder, tensorRole } from '../../models/tensor-role';
 import { planRecipe } from '../../recipe/recipe-jobs';
+import { configOf } from '../write-plan';
 import { formOf, type MoeForm, moeConfig } from './forms';
 import { formatMoeRecipe, type MoeExpert, type MoeRecipe, moeModels, readsPrompts } from './recipe';
 import type { MoeFigures, MoePlanRequest } from './report';
@@ -155,15 +156,7 @@ function faulty(problems: Problems): AmalgamError {
 }
 
 function denseModel(ref: string, plan: Plan): Dense {
-  const content = plan.extras.find(({ path }) => path === 'config.json')?.content;
-  if (!content || !('text' in content)) {
-    throw new AmalgamError(
-      'ArchitectureUnsupported',
-      `${displayName(ref)} has no config.json, so it is not known which tensors are its MLPs.`,
-      'Add the config.json of its architecture.',
-    );
-  }
-  const config = parseModelConfig(content.text, `${displayName(ref)}/config.json`);
+  const config = configOf(plan, displayName(ref), 'MLPs');
   const architecture = resolveArchitecture(config);
   const stored = new Map(plan.tensors.map((tensor) => [tensor.name, tensor]));
   const claimed = claimTensors(architecture, stored);

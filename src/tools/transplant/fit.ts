@@ -6,11 +6,10 @@ import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { RowSource } from '../../inputs/tensor-view';
 import { nextTask } from '../../platform';
 import { throwIfCanceled } from '../../sources/cancellation';
-import { near } from './neighbors';
 import { eachBatch, type NewRows } from './new-rows';
 import { isFitted, kOf, type TransplantForm } from './options';
 import { openProducts, type Products, type Rows } from './products';
-import { type Combination, type Making, normOf, pursue, rowOf } from './pursuit';
+import { type Combination, type Making, near, normOf, pursue, rowOf } from './pursuit';
 import type { TokenTensor, Transplant } from './transplant';
 
 /** Rows of new tokens that are fitted together. */

@@ -4,9 +4,8 @@ import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { sharedGpu } from '../../backend/kernels/kernels.test.support';
 import { createQueue } from '../../forward/queue';
 import { makeTogether } from './fit';
-import { near } from './neighbors';
 import { openProducts } from './products';
-import { pursue, rowOf } from './pursuit';
+import { near, pursue, rowOf } from './pursuit';
 import { numbers } from './transplant.test.support';
 
 const gpu = await sharedGpu();

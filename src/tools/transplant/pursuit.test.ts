@@ -3,10 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { createQueue } from '../../forward/queue';
 import { makeTogether } from './fit';
-import { near } from './neighbors';
 import { nearestByLoops, pursuedByLoops, rowsOf } from './oracle.test.support';
 import { openProducts, type Rows } from './products';
-import { type Making, pursue, rowOf } from './pursuit';
+import { type Making, near, pursue, rowOf } from './pursuit';
 import { numbers } from './transplant.test.support';
 
 const rowsFrom = (values: Float32Array<ArrayBuffer>, width: number): Rows => ({

@@ -1,5 +1,5 @@
 /** Sentences on another tokenizer for a model: for the card and the terminal. */
-import { markdownText, nameCode } from '../../formats/model-card';
+import { madeCard, markdownText, nameCode } from '../../formats/model-card';
 import { displayName } from '../../formats/names';
 import {
   counted,
@@ -9,7 +9,6 @@ import {
   formatPercent,
   formatSeconds,
 } from '../../formats/quantity';
-import { yamlText } from '../../formats/yaml-text';
 import { computedWords } from '../../reports/backend';
 import { isFitted, kOf, type TransplantForm } from './options';
 import { qualityWords, type TransplantPlan, type TransplantReport } from './report';
@@ -82,24 +81,15 @@ export function transplantCard(
   hubModel: string | undefined,
 ): string {
   const { model, donor, version, form, landmarks, notes } = report;
-  const front = yamlText({
-    ...(hubModel === undefined ? {} : { base_model: [hubModel] }),
-    library_name: 'transformers',
-    tags: ['tokenizer-transplant', 'amalgam'],
+  return madeCard(hubModel, {
+    tag: 'tokenizer-transplant',
+    title: `${nameCode(model)} with the tokenizer of ${nameCode(donor)}`,
+    lead: `Made with Amalgam ${markdownText(version)}. It was not trained afterwards: rows of new tokens are approximations.`,
+    facts: [
+      tokenWords(report),
+      `Rows of new tokens: ${wayWords(form, landmarks)}`,
+      ...measuredWords(report),
+      ...notes,
+    ],
   });
-  const items = [
-    tokenWords(report),
-    `Rows of new tokens: ${wayWords(form, landmarks)}`,
-    ...measuredWords(report),
-    ...notes,
-  ];
-  return `---
-${front}---
-
-# ${nameCode(model)} with the tokenizer of ${nameCode(donor)}
-
-Made with Amalgam ${markdownText(version)}. It was not trained afterwards: rows of new tokens are approximations.
-
-${items.map((item) => `* ${markdownText(item)}`).join('\n')}
-`;
 }

@@ -1,5 +1,5 @@
 /** The plot of the Measure tab: a scale for all numbers of a column, and how many digits they have. Pure. */
-import { paretoFront } from '../../reports/found-rows';
+import { paretoFront } from '../../reports/find-best';
 import { meanLoss } from '../../reports/paired-error';
 import type { MeasureTable, TableCell, TableColumn } from './measure-table';
 

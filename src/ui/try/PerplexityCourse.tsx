@@ -1,10 +1,9 @@
 import { scaleLinear } from 'd3-scale';
 import { useEffect } from 'react';
-import { courseOf } from '../../reports/perplexity-course';
 import { LinkButton } from '../parts/Button';
 import { ErrorCard } from '../parts/Message';
 import { openSampleTexts } from '../state/measure-texts';
-import { measureCourse, nextOfCourse } from '../state/perplexity-course';
+import { courseOf, measureCourse, nextOfCourse } from '../state/perplexity-course';
 import { showTab } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
