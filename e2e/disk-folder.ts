@@ -6,6 +6,8 @@ import { buildSafetensorsHeader } from '../src/formats/safetensors-write';
 import { memoryFolder } from '../src/inputs/memory-models.test.support';
 import type { ModelFolder } from '../src/sources/model-folder';
 
+/** The sample family on disk. */
+export const SAMPLES = join(import.meta.dirname, '../public/samples');
 /** Of the sample family. */
 const VOCABULARY = 1024;
 const RANK = 8;

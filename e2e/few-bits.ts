@@ -1,10 +1,10 @@
 /** The base of the sample with its linear weights in four bits, packed here as each format's authors say. */
+
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { f32ToF16 } from '../src/formats/half';
+import { SAMPLES } from './disk-folder';
 import { readSafetensors } from './journeys/merged-folder';
-
-const samples = join(import.meta.dirname, '../public/samples');
 
 interface Part {
   dtype: string;
@@ -160,7 +160,7 @@ export function fewBitsBase(
   const { pack, config } = FORMATS[format];
   const stored = new Map<string, Part>();
   const weights = new Map<string, { columns: number; values: Float32Array }>();
-  const { tensors } = readSafetensors(readFileSync(join(samples, 'base/model.safetensors')));
+  const { tensors } = readSafetensors(readFileSync(join(SAMPLES, 'base/model.safetensors')));
   for (const [name, { shape, values }] of tensors) {
     const floats = Float32Array.from(values);
     if (!name.includes('proj')) {
@@ -183,8 +183,8 @@ export function fewBitsBase(
   length.writeBigUInt64LE(BigInt(text.length));
   const bytes = [...stored.values()].map((each) => each.bytes);
   writeFileSync(join(folder, 'model.safetensors'), Buffer.concat([length, text, ...bytes]));
-  const plain = JSON.parse(readFileSync(join(samples, 'base/config.json'), 'utf8'));
+  const plain = JSON.parse(readFileSync(join(SAMPLES, 'base/config.json'), 'utf8'));
   writeFileSync(join(folder, 'config.json'), JSON.stringify({ ...plain, ...config }));
-  copyFileSync(join(samples, 'base/tokenizer.json'), join(folder, 'tokenizer.json'));
+  copyFileSync(join(SAMPLES, 'base/tokenizer.json'), join(folder, 'tokenizer.json'));
   return weights;
 }

@@ -1,9 +1,9 @@
 /** A folder that a page can pick, for journeys and pictures. */
+
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright';
-
-const samples = join(import.meta.dirname, '../public/samples');
+import { SAMPLES } from './disk-folder';
 
 /**
  * Puts copies of sample models into a folder of the page's private file system, which stands for one on the disk: native
@@ -16,7 +16,7 @@ export async function giveFolder(
   url = '/',
 ): Promise<void> {
   const files = models.flatMap((model) =>
-    readdirSync(join(samples, model)).map((file) => `${model}/${file}`),
+    readdirSync(join(SAMPLES, model)).map((file) => `${model}/${file}`),
   );
   // tsx, which runs the screenshots, names functions by a helper that pages lack
   await page.addInitScript('globalThis.__name ??= (f) => f');

@@ -1,15 +1,14 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import process from 'node:process';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { scratchFolder } from '../../src/scratch-folder.test.support';
 import { CASES, type Case, type Folders, namesOf, recipeOf, waysOf, weightFiles } from './cases';
 import { diskFloor, PIECE_BYTES } from './disk-floor';
 import { timeNode, timeProgram } from './processes';
 import { bestOf, formatRow, HEADER, type Row } from './rows';
 
-const root = mkdtempSync(join(tmpdir(), 'amalgam-bench-test-'));
-afterAll(() => rmSync(root, { recursive: true }));
+const root = scratchFolder();
 const folders = ['base', 'one', 'two', 'three'].map((name) => join(root, name)) as [string, ...string[]];
 for (const folder of folders) {
   mkdirSync(folder);

@@ -1,12 +1,11 @@
 /** Steps of a user in every browser; each journey ends with its row of the table. */
+
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { SAMPLES } from '../disk-folder';
 import type { FakeHub } from '../fake-hub';
 import { treeHashOf } from '../tree-hash';
 import { type Person, personAt, type Tab } from './tab';
-
-const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
 
 export interface Walk {
   tab: Tab;

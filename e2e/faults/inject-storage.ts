@@ -1,7 +1,7 @@
 /** Faults that need no browser: the stand-in for its storage, and the fake hub. */
+
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { AmalgamError } from '../../src/errors';
 import { type ByteSource, bufferSource } from '../../src/sources/byte-source';
 import { openHubModel } from '../../src/sources/hub';
@@ -9,6 +9,7 @@ import { findFile } from '../../src/sources/model-folder';
 import { cleanBlobs, ensureBlob, listBlobs, openBlob } from '../../src/store/blobs';
 import { openCached } from '../../src/store/cached-source';
 import { contentOf, type FakeStorage, fakeStorage } from '../../src/store/opfs.test.fake';
+import { SAMPLES } from '../disk-folder';
 import { sampleModels, startFakeHub } from '../fake-hub';
 import type { Fault } from '../fake-hub/faults';
 
@@ -128,8 +129,7 @@ const WEIGHTS = 'model.safetensors';
 
 /** Each way in which the hub's answer can be wrong, at many places of a file of 2.5 MB. */
 export async function hubFaults(): Promise<Tally> {
-  const samples = fileURLToPath(new URL('../../public/samples', import.meta.url));
-  const wanted = readFileSync(`${samples}/base/${WEIGHTS}`);
+  const wanted = readFileSync(`${SAMPLES}/base/${WEIGHTS}`);
   const size = wanted.length;
   const at = [0, 1, 65_535, 65_536, 1_000_000, size >> 1, size - 2, size - 1];
   const faults: Fault[] = [
@@ -146,7 +146,7 @@ export async function hubFaults(): Promise<Tally> {
     { kind: 'ignore-range' },
     ...[429, 500, 502, 503, 504].map((status) => ({ kind: 'status', status }) as const),
   ];
-  const hub = await startFakeHub({ models: sampleModels(samples) });
+  const hub = await startFakeHub({ models: sampleModels(SAMPLES) });
   const tallies: Tally[] = [];
   try {
     for (const fault of faults) {

@@ -3,6 +3,7 @@
  * matrix, of the sample's merge and of a real model of 15 M parameters; and two LoRAs of that model made one.
  * Prints the table of docs/formats.md.
  */
+
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,12 +13,12 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { cutWindows, DEFAULT_PROTOCOL } from '../../src/evaluate/perplexity';
 import { createTokenizer } from '../../src/foreign/tokenizer';
 import { GGUF_TYPES, type GgufType, usesImportance } from '../../src/formats/gguf-type';
+import { SAMPLES } from '../disk-folder';
 import { hasLlama, type LlamaModel, llama } from '../llama-cpp';
 import { readFile, reference } from './reference';
 
 const root = join(import.meta.dirname, '../..');
 const stories = join(reference, 'data/stories15m');
-const samples = join(root, 'public/samples');
 const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-'));
 afterAll(() => rmSync(scratch, { recursive: true }));
 
@@ -75,15 +76,15 @@ interface Case {
 const CASES: Record<string, () => Case> = {
   sample: () => ({
     recipe: `merge_method: ties
-base_model: ${samples}/base
+base_model: ${SAMPLES}/base
 models:
-  - {model: ${samples}/base+${samples}/kitchen, parameters: {weight: 1, density: 0.2}}
-  - {model: ${samples}/base+${samples}/harbour, parameters: {weight: 1, density: 0.2}}
-  - {model: ${samples}/workshop, parameters: {weight: 1, density: 0.2}}
+  - {model: ${SAMPLES}/base+${SAMPLES}/kitchen, parameters: {weight: 1, density: 0.2}}
+  - {model: ${SAMPLES}/base+${SAMPLES}/harbour, parameters: {weight: 1, density: 0.2}}
+  - {model: ${SAMPLES}/workshop, parameters: {weight: 1, density: 0.2}}
 `,
-    tokenizer: join(samples, 'base'),
-    text: readFileSync(join(samples, 'texts/workshop.eval.txt'), 'utf8'),
-    calibration: join(samples, 'texts/common.calibration.txt'),
+    tokenizer: join(SAMPLES, 'base'),
+    text: readFileSync(join(SAMPLES, 'texts/workshop.eval.txt'), 'utf8'),
+    calibration: join(SAMPLES, 'texts/common.calibration.txt'),
     most: { F16: 1e-3, BF16: 5e-3, Q8_0: 5e-3, Q6_K: 5e-3, Q5_K_M: 0.02, Q4_K_M: 0.03, Q4_0: 0.08 },
   }),
   stories15m: () => {

@@ -1,8 +1,8 @@
 /** A copy of the sample's workshop model with the ids of its tokens turned round and one token more. */
+
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-
-const samples = join(import.meta.dirname, '../../public/samples');
+import { SAMPLES } from './studio';
 
 export const CHAT_TOKEN = '<|chat|>';
 const EMBEDDING = 'model.embed_tokens.weight';
@@ -16,7 +16,7 @@ interface Tokenizer {
 
 /** Writes the model to `folder`, which does not exist yet; returns the number of its tokens. */
 export function writeChatModel(folder: string): number {
-  cpSync(join(samples, 'workshop'), folder, { recursive: true });
+  cpSync(join(SAMPLES, 'workshop'), folder, { recursive: true });
   const read = (name: string) => readFileSync(join(folder, name));
   const config = JSON.parse(read('config.json').toString()) as { vocab_size: number };
   const tokens = config.vocab_size;

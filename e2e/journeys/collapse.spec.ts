@@ -1,23 +1,19 @@
 /** Collapsing layers from a terminal: what is measured is what the written model gives, and what is refused. */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CollapseReport, MeasureLayersReport } from '../../src/tools/collapse/report';
 import { readSafetensors } from './merged-folder';
-import { amalgam, expect, test } from './studio';
+import { amalgam, expect, test, work } from './studio';
 
 const root = join(import.meta.dirname, '../..');
 const base = join(root, 'public/samples/base');
 /** Token ids of nothing in particular, enough for one window. */
 const IDS = Array.from({ length: 96 }, (_, i) => 3 + ((i * 53) % 400));
-let work: string;
 let tokens: string;
 test.beforeEach(() => {
-  work = mkdtempSync(join(tmpdir(), 'amalgam-collapse-'));
   tokens = join(work, 'ids.json');
   writeFileSync(tokens, JSON.stringify(IDS));
 });
-test.afterEach(() => rmSync(work, { recursive: true, force: true }));
 
 const json = (...path: string[]) => JSON.parse(readFileSync(join(...path), 'utf8'));
 

@@ -5,7 +5,6 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -13,27 +12,20 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseDocument } from 'yaml';
 import { buildSafetensorsHeader } from '../../src/formats/safetensors-write';
 import { type FakeHub, READER_TOKEN, sampleModels, startFakeHub, WRITER_TOKEN } from '../fake-hub';
 import { cardErrors } from '../fake-hub/model-card';
 import { readSafetensors } from './merged-folder';
-import { amalgam, expect, test } from './studio';
+import { amalgam, expect, SAMPLES, test, work } from './studio';
 
 const root = join(import.meta.dirname, '../..');
-const samples = join(root, 'public/samples');
 let hub: FakeHub;
-let work: string;
 test.beforeEach(async () => {
-  work = mkdtempSync(join(tmpdir(), 'amalgam-command-hub-'));
-  hub = await startFakeHub({ models: sampleModels(samples), pieceBytes: 1_000_000 });
+  hub = await startFakeHub({ models: sampleModels(SAMPLES), pieceBytes: 1_000_000 });
 });
-test.afterEach(async () => {
-  await hub.close();
-  rmSync(work, { recursive: true, force: true });
-});
+test.afterEach(() => hub.close());
 
 function recipe(): string {
   const file = join(work, 'recipe.yml');
@@ -161,7 +153,7 @@ test('verify of a merge on the Hub: byte for byte, within one rounding of anothe
   const text = readFileSync(file, 'utf8');
   const other = await startFakeHub({
     models: [
-      ...sampleModels(samples),
+      ...sampleModels(SAMPLES),
       { id: 'amalgam/merged', files: out },
       { id: 'them/merged', files: foreign(text) },
       { id: 'them/another', files: foreign(text.replace('weight: 1}', 'weight: 7}')) },
@@ -237,7 +229,7 @@ test('early errors end in words and leave nothing, with downloads in the cache a
   // what needs no cache goes on without
   const local = join(work, 'local.yml');
   const names = ['base', 'workshop'].map(
-    (name) => `- {model: ${join(samples, name)}, parameters: {weight: 1}}`,
+    (name) => `- {model: ${join(SAMPLES, name)}, parameters: {weight: 1}}`,
   );
   writeFileSync(local, `merge_method: linear\nmodels:\n${names.join('\n')}\n`);
   const unusable = ['--cache', join(work, 'taken.json'), '--quiet'];
@@ -248,7 +240,7 @@ test('early errors end in words and leave nothing, with downloads in the cache a
 /** A recipe of a model of this disk. */
 function localRecipe(): string {
   const file = join(work, 'local.yml');
-  writeFileSync(file, `merge_method: passthrough\nmodels: [{model: ${join(samples, 'base')}}]\n`);
+  writeFileSync(file, `merge_method: passthrough\nmodels: [{model: ${join(SAMPLES, 'base')}}]\n`);
   return file;
 }
 
@@ -295,7 +287,7 @@ test('models in the cache of huggingface_hub are taken from there, by their name
     const place = join(work, 'hf', `models--amalgam--${name}`);
     mkdirSync(join(place, 'refs'), { recursive: true });
     writeFileSync(join(place, 'refs/main'), commit);
-    cpSync(join(samples, name), join(place, 'snapshots', commit), { recursive: true });
+    cpSync(join(SAMPLES, name), join(place, 'snapshots', commit), { recursive: true });
   }
   const out = join(work, 'merged');
   const { code, stderr } = await amalgam(['merge', recipe(), '--out', out], {

@@ -1,21 +1,12 @@
 /** Comparing and extracting from a terminal: files, both engines, an adapter found again, and what is refused. */
 
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExtractLoraReport } from '../../src/tools/lora/report';
 import { goldenFolder } from '../goldens';
 import { treeHashOfFile } from '../tree-hash';
 import { readSafetensors } from './merged-folder';
-import { amalgam, expect, test } from './studio';
-
-const root = join(import.meta.dirname, '../..');
-const samples = join(root, 'public/samples');
-let work: string;
-test.beforeEach(() => {
-  work = mkdtempSync(join(tmpdir(), 'amalgam-compare-'));
-});
-test.afterEach(() => rmSync(work, { recursive: true, force: true }));
+import { amalgam, expect, SAMPLES, test, work } from './studio';
 
 const json = (...path: string[]) => JSON.parse(readFileSync(join(...path), 'utf8'));
 
@@ -24,7 +15,7 @@ test('finds the kitchen LoRA again in the model it was merged into, to the same 
   const merged = join(work, 'merged');
   writeFileSync(
     recipe,
-    `merge_method: passthrough\nmodels:\n  - model: ${samples}/base+${samples}/kitchen\ndtype: float32\n`,
+    `merge_method: passthrough\nmodels:\n  - model: ${SAMPLES}/base+${SAMPLES}/kitchen\ndtype: float32\n`,
   );
   expect((await amalgam(['merge', recipe, '--out', merged, '--engine', 'cpu'])).code).toBe(0);
 
@@ -33,7 +24,7 @@ test('finds the kitchen LoRA again in the model it was merged into, to the same 
     const out = join(work, engine);
     const reportFile = join(work, `${engine}.json`);
     const { code, stdout } = await amalgam([
-      ...['lora', `${samples}/base`, merged, '--rank', '8', '--out', out],
+      ...['lora', `${SAMPLES}/base`, merged, '--rank', '8', '--out', out],
       ...['--engine', engine, '--report', reportFile],
     ]);
     expect(code).toBe(0);
@@ -57,10 +48,10 @@ test('finds the kitchen LoRA again in the model it was merged into, to the same 
   const config = json(work, 'cpu', 'adapter_config.json');
   expect(config).toMatchObject({ peft_type: 'LORA', r: 8, lora_alpha: 8, rank_pattern: {} });
   expect(config.target_modules.sort()).toEqual(
-    json(samples, 'kitchen/adapter_config.json').target_modules.sort(),
+    json(SAMPLES, 'kitchen/adapter_config.json').target_modules.sort(),
   );
   const found = readSafetensors(readFileSync(join(work, 'cpu/adapter_model.safetensors')));
-  const original = readSafetensors(readFileSync(join(samples, 'kitchen/adapter_model.safetensors')));
+  const original = readSafetensors(readFileSync(join(SAMPLES, 'kitchen/adapter_model.safetensors')));
   const shapes = ({ tensors }: typeof found) =>
     [...tensors].map(([name, { shape }]) => `${name} [${shape}]`).sort();
   expect(shapes(found)).toEqual(shapes(original));
@@ -68,7 +59,7 @@ test('finds the kitchen LoRA again in the model it was merged into, to the same 
   // what was written is an adapter like any other
   writeFileSync(
     recipe,
-    `merge_method: passthrough\nmodels:\n  - model: ${samples}/base+${work}/cpu\ndtype: float32\n`,
+    `merge_method: passthrough\nmodels:\n  - model: ${SAMPLES}/base+${work}/cpu\ndtype: float32\n`,
   );
   expect((await amalgam(['plan', recipe])).code).toBe(0);
 });
@@ -77,7 +68,7 @@ test('compares on both engines, which agree to the bit, and writes every file', 
   const compare = async (engine: string) => {
     const folder = join(work, `compared-${engine}`);
     const { code, stdout } = await amalgam([
-      ...['compare', `${samples}/base`, `${samples}/workshop`, '--out', folder],
+      ...['compare', `${SAMPLES}/base`, `${SAMPLES}/workshop`, '--out', folder],
       ...['--engine', engine, '--no-lora-analysis'],
     ]);
     expect(code).toBe(0);
@@ -104,12 +95,12 @@ test('compares on both engines, which agree to the bit, and writes every file', 
 
 test('says what is wrong, ends with a code, and writes nothing', async () => {
   const out = join(work, 'never');
-  const same = await amalgam(['lora', `${samples}/base`, `${samples}/base`, '--rank', '8', '--out', out]);
+  const same = await amalgam(['lora', `${SAMPLES}/base`, `${SAMPLES}/base`, '--rank', '8', '--out', out]);
   expect(same.code).toBe(1);
   expect(same.stderr).toMatch(/are identical in all 56 tensors: the difference is zero and has rank 0/);
   const other = await amalgam([
     'compare',
-    `${samples}/base`,
+    `${SAMPLES}/base`,
     join(goldenFolder('forward'), 'gpt2'),
     '--out',
     out,

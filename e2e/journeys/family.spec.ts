@@ -1,26 +1,18 @@
 /** Where models come from, by a fake Hub: the family of a merge and what its licenses forbid. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseDocument } from 'yaml';
 import { startFakeHub } from '../fake-hub';
-import { amalgam, expect, test } from './studio';
-
-const samples = join(import.meta.dirname, '../../public/samples');
-let work: string;
-test.beforeEach(() => {
-  work = mkdtempSync(join(tmpdir(), 'amalgam-family-'));
-});
-test.afterEach(() => rmSync(work, { recursive: true, force: true }));
+import { amalgam, expect, SAMPLES, test, work } from './studio';
 
 test('a family with licenses that contradict: said before the merge, in the card, by verify and in its JSON', async () => {
   const card = (text: string) => `---\n${text}\n---\n# A model\n`;
   const based = (base: string, license: string) => card(`license: ${license}\nbase_model: ${base}`);
   const files = async (name: string, readme: string) => ({
     ...Object.fromEntries(
-      readdirSync(join(samples, name)).map((file) => [
+      readdirSync(join(SAMPLES, name)).map((file) => [
         file,
-        Uint8Array.from(readFileSync(join(samples, name, file))),
+        Uint8Array.from(readFileSync(join(SAMPLES, name, file))),
       ]),
     ),
     'README.md': readme,

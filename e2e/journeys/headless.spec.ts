@@ -6,14 +6,11 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
@@ -24,24 +21,18 @@ import type { MergeReport } from '../../src/reports/merge';
 import { goldenFolder } from '../goldens';
 import { treeHashOfFile } from '../tree-hash';
 import { expectSampleTies, readSafetensors } from './merged-folder';
-import { amalgam, expect, test } from './studio';
+import { amalgam, expect, SAMPLES, test, work } from './studio';
 
 const root = join(import.meta.dirname, '../..');
-const samples = join(root, 'public/samples');
-let work: string;
-test.beforeEach(() => {
-  work = mkdtempSync(join(tmpdir(), 'amalgam-headless-'));
-});
-test.afterEach(() => rmSync(work, { recursive: true, force: true }));
 
 const TIES = `merge_method: ties
-base_model: ${samples}/base
+base_model: ${SAMPLES}/base
 models:
-  - model: ${samples}/base+${samples}/kitchen
+  - model: ${SAMPLES}/base+${SAMPLES}/kitchen
     parameters: { weight: 1.0, density: 0.2 }
-  - model: ${samples}/base+${samples}/harbour
+  - model: ${SAMPLES}/base+${SAMPLES}/harbour
     parameters: { weight: 1.0, density: 0.2 }
-  - model: ${samples}/workshop
+  - model: ${SAMPLES}/workshop
     parameters: { weight: 1.0, density: 0.2 }
 `;
 
@@ -75,7 +66,7 @@ test('R60: merges the sample with TIES on both engines to the same bytes, within
     hashes.push(treeHashOfFile(join(out, 'model.safetensors')));
     expect(merged.shards[0]!.hash).toBe(hashes.at(-1));
     for (const input of merged.inputs)
-      expect(input.hash).toBe(treeHashOfFile(join(samples, input.id, input.file)));
+      expect(input.hash).toBe(treeHashOfFile(join(SAMPLES, input.id, input.file)));
   }
   expect(hashes[0]).toBe(hashes[1]);
 
@@ -106,7 +97,7 @@ test('R60: merges the sample with TIES on both engines to the same bytes, within
   for (const [path, hash] of Object.entries(beside.outputs))
     expect(treeHashOfFile(join(out, path)), path).toBe(hash);
   expect(readFileSync(join(out, 'tokenizer.json'))).toEqual(
-    readFileSync(join(samples, 'base/tokenizer.json')),
+    readFileSync(join(SAMPLES, 'base/tokenizer.json')),
   );
 
   // R60: no published file reveals the models' folders
@@ -128,15 +119,15 @@ test('R60: merges the sample with TIES on both engines to the same bytes, within
   expect(differs.code).toBe(1);
 
   // a recipe that names models below itself publishes these names, and verify publishes them again
-  symlinkSync(samples, join(work, 'models'));
-  const below = recipe(TIES.replaceAll(samples, 'models'));
+  symlinkSync(SAMPLES, join(work, 'models'));
+  const below = recipe(TIES.replaceAll(SAMPLES, 'models'));
   const relative = join(work, 'relative');
   expect((await amalgam(['merge', below, '--out', relative, '--engine', 'cpu'])).code).toBe(0);
   const again = await amalgam(['verify', relative, '--recipe', below, '--engine', 'cpu']);
   expect(again.stdout).toContain('The bytes agree');
   expect(again.stderr).not.toContain('warning');
   // another recipe only locates the models, and is said to be another; without one the error names the cure first
-  const other = recipe(TIES.replaceAll(samples, 'models').replace('density: 0.2', 'density: 0.5'));
+  const other = recipe(TIES.replaceAll(SAMPLES, 'models').replace('density: 0.2', 'density: 0.5'));
   const located = await amalgam(['verify', relative, '--recipe', other, '--engine', 'cpu']);
   expect(located.stderr).toMatch(/is not the recipe that was merged \(first in “.*density: 0\.5.*”\)/);
   expect(located.stdout).toContain('The bytes agree with its recipe');
@@ -146,13 +137,13 @@ test('R60: merges the sample with TIES on both engines to the same bytes, within
 });
 
 test('evaluate: base, adapter and a merge that is never written, alike on both engines', async () => {
-  const expected = JSON.parse(readFileSync(join(samples, 'expected.json'), 'utf8')) as {
+  const expected = JSON.parse(readFileSync(join(SAMPLES, 'expected.json'), 'utf8')) as {
     texts: { kitchen: { first_64_ids: number[] } };
   };
   const ids = join(work, 'ids.json');
   writeFileSync(ids, JSON.stringify(expected.texts.kitchen.first_64_ids));
   const file = recipe(TIES);
-  const models = [`${samples}/base`, `${samples}/base+${samples}/kitchen`, file];
+  const models = [`${SAMPLES}/base`, `${SAMPLES}/base+${SAMPLES}/kitchen`, file];
   const evaluated = async (engine: string, ...of: string[]) => {
     const report = join(work, `evaluate-${engine}-${of.length}.json`);
     const options = ['--tokens', ids, '--engine', engine, '--report', report];
@@ -199,7 +190,7 @@ test('says what is wrong in words, ends with a code, and writes nothing', async 
   const unknown = await amalgam(['merge', recipe(TIES.replace('ties', 'tiesss')), '--out', out]);
   expect(unknown.code).not.toBe(0);
   expect(unknown.stderr).toContain('tiesss');
-  const mismatched = TIES.replace(`${samples}/workshop`, goldenFolder('mergekit'));
+  const mismatched = TIES.replace(`${SAMPLES}/workshop`, goldenFolder('mergekit'));
   const plan = await amalgam(['plan', recipe(mismatched)]);
   expect(plan.code).not.toBe(0);
   expect(existsSync(out)).toBe(false);
@@ -207,11 +198,11 @@ test('says what is wrong in words, ends with a code, and writes nothing', async 
 });
 
 const LORAS = (kitchen = 1, harbour = 0.1) => `merge_method: task_arithmetic
-base_model: ${samples}/base
+base_model: ${SAMPLES}/base
 models:
-  - model: ${samples}/base+${samples}/kitchen
+  - model: ${SAMPLES}/base+${SAMPLES}/kitchen
     parameters: { weight: ${kitchen} }
-  - model: ${samples}/base+${samples}/harbour
+  - model: ${SAMPLES}/base+${SAMPLES}/harbour
     parameters: { weight: ${harbour} }
 `;
 
@@ -227,7 +218,7 @@ async function continuedBy(file: string): Promise<string> {
 }
 
 test('plan: of a model with an adapter as of a recipe', async () => {
-  const { code, stdout } = await amalgam(['plan', `${samples}/base+${samples}/kitchen`, '--json']);
+  const { code, stdout } = await amalgam(['plan', `${SAMPLES}/base+${SAMPLES}/kitchen`, '--json']);
   expect(code).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject({ clean: true });
 });
@@ -235,8 +226,8 @@ test('plan: of a model with an adapter as of a recipe', async () => {
 test('chat: what is typed is continued, also by other weights; served, each request may set them', async () => {
   const [first, second] = [await continued(1, 0.1), await continued(0.1, 1)];
   expect(first).not.toBe(second);
-  const lora = `${samples}/base+${samples}/kitchen`;
-  const [whole, without] = [await continuedBy(lora), await continuedBy(`${samples}/base`)];
+  const lora = `${SAMPLES}/base+${SAMPLES}/kitchen`;
+  const [whole, without] = [await continuedBy(lora), await continuedBy(`${SAMPLES}/base`)];
   const file = recipe(LORAS());
   const chat = ['src/cli/amalgam.mjs', 'chat', file, '--max-tokens', '12'];
 
@@ -289,7 +280,7 @@ test('modules behind the body of an encoder are merged into their folder, verifi
     ['base', 0],
     ['workshop', 1],
   ] as const) {
-    cpSync(join(samples, name), join(work, name), { recursive: true });
+    cpSync(join(SAMPLES, name), join(work, name), { recursive: true });
     mkdirSync(join(work, name, '2_Dense'));
     writeFileSync(join(work, name, 'modules.json'), '[]');
     writeFileSync(join(work, name, '2_Dense/model.safetensors'), safetensors({ w: ['F32', [2]] }, fill));

@@ -1,18 +1,14 @@
 /** Two LoRAs of an image model, as their authors' files are: dropped, merged into one, saved in the names of the first. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { diffusers, fileBytes, kohya, tensor, type Values } from '../image-loras';
 import { readSafetensors } from './merged-folder';
-import { amalgam, counting, drop, expect, fetchMerged, show, test } from './studio';
-
-const scratch = mkdtempSync(join(tmpdir(), 'amalgam-image-'));
-test.afterAll(() => rmSync(scratch, { recursive: true }));
+import { amalgam, counting, drop, expect, fetchMerged, show, test, work } from './studio';
 
 /** Writes files of weights. @returns their paths */
 function written(all: Record<string, Values>): string[] {
   return Object.entries(all).map(([name, tensors]) => {
-    const path = join(scratch, `${name}.safetensors`);
+    const path = join(work, `${name}.safetensors`);
     writeFileSync(path, fileBytes(tensors));
     return path;
   });
@@ -44,9 +40,9 @@ test('I have two LoRAs of SDXL: dropped, merged, saved', async ({ page }) => {
 
   // the command makes the same of the same files
   const text = `merge_method: task_arithmetic\nmodels: [${files.map((file) => `{model: "${file}", parameters: {weight: 1}}`)}]\namalgam: {output: adapter}\n`;
-  writeFileSync(join(scratch, 'both.yml'), text);
-  const out = join(scratch, 'merged');
-  const told = await amalgam(['merge', join(scratch, 'both.yml'), '--out', out]);
+  writeFileSync(join(work, 'both.yml'), text);
+  const out = join(work, 'merged');
+  const told = await amalgam(['merge', join(work, 'both.yml'), '--out', out]);
   expect(told.code, told.stderr).toBe(0);
   expect(readSafetensors(readFileSync(join(out, 'lora.safetensors'))).tensors).toEqual(here);
 });
@@ -81,9 +77,9 @@ test('I have SDXL in one file and two LoRAs of it: dropped, merged, saved', asyn
 
   // the command makes the same of the same files
   const text = `merge_method: task_arithmetic\nbase_model: "${base}"\nmodels: [${loras.map((file) => `{model: "${base}+${file}", parameters: {weight: 1}}`)}]\nparameters: {normalize: true}\ndtype: float32\n`;
-  writeFileSync(join(scratch, 'into.yml'), text);
-  const out = join(scratch, 'into');
-  const told = await amalgam(['merge', join(scratch, 'into.yml'), '--out', out]);
+  writeFileSync(join(work, 'into.yml'), text);
+  const out = join(work, 'into');
+  const told = await amalgam(['merge', join(work, 'into.yml'), '--out', out]);
   expect(told.code, told.stderr).toBe(0);
   expect(readSafetensors(readFileSync(join(out, 'sdxl.safetensors'))).tensors).toEqual(here);
 });

@@ -4,10 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { MergeReport } from '../../src/reports/merge';
 import { readSafetensors } from './merged-folder';
-import { amalgam, expect, test } from './studio';
+import { amalgam, expect, SAMPLES, test } from './studio';
 
-const root = join(import.meta.dirname, '../..');
-const samples = join(root, 'public/samples');
 let work: string;
 test.beforeEach(() => {
   work = mkdtempSync(join(tmpdir(), 'amalgam-importance-'));
@@ -33,7 +31,7 @@ function storedTensors(path: string) {
 
 /** Copies a model or an adapter of the sample without the layers behind the second. */
 function copyTwoLayers(name: string): void {
-  cpSync(join(samples, name), join(work, name), { recursive: true });
+  cpSync(join(SAMPLES, name), join(work, name), { recursive: true });
   for (const file of readdirSync(join(work, name))) {
     const path = join(work, name, file);
     if (file === 'config.json') {
@@ -60,7 +58,7 @@ test('a Gram merge on WebGPU is that of the processor within 1e-4 of the changes
   for (const name of ['base', 'kitchen', 'workshop']) copyTwoLayers(name);
   const base = join(work, 'base');
   const model = (name: string, text: string) =>
-    `  - model: ${name}\n    parameters: { calibration: ${join(samples, 'texts', text)} }\n`;
+    `  - model: ${name}\n    parameters: { calibration: ${join(SAMPLES, 'texts', text)} }\n`;
   const file = join(work, 'gram.yml');
   writeFileSync(
     file,

@@ -90,7 +90,8 @@ test('R47 R39: after a reload in the middle a merge on WebGPU is offered, resume
   await underWay(page);
   await page.reload();
   await expect(page.getByText('is not finished')).toBeVisible();
-  await slowDown(page);
+  // what it measures of the sample is told as well
+  await slowDown(page, 150);
   await page.getByRole('button', { name: 'Resume' }).click();
   await underWay(page);
   await takenOver(page);

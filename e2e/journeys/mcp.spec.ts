@@ -1,31 +1,24 @@
 /** The command as a server of the Model Context Protocol, driven by the client of its SDK. */
-import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { expect, test } from './studio';
+import { expect, SAMPLES, test, work } from './studio';
 
 const root = join(import.meta.dirname, '../..');
-const samples = join(root, 'public/samples');
-let work: string;
 let client: Client;
 test.beforeEach(async () => {
-  work = mkdtempSync(join(tmpdir(), 'amalgam-mcp-'));
   client = new Client({ name: 'journey', version: '1' });
   const args = [join(root, 'src/cli/amalgam.mjs'), 'mcp'];
   await client.connect(new StdioClientTransport({ command: process.execPath, args, cwd: work }));
 });
-test.afterEach(async () => {
-  await client.close();
-  rmSync(work, { recursive: true, force: true });
-});
+test.afterEach(() => client.close());
 
 const RECIPE = `merge_method: ties
-base_model: ${samples}/base
+base_model: ${SAMPLES}/base
 models:
-  - model: ${samples}/workshop
+  - model: ${SAMPLES}/workshop
     parameters: { weight: 1.0, density: 0.2 }
 `;
 
@@ -82,7 +75,7 @@ test('a program plans, merges and evaluates; errors are words, a call can be can
   expect(told.join('\n')).toContain('merging · ');
   expect(merged.text).not.toContain('merging · ');
   expect(JSON.parse(readFileSync(join(work, 'report.json'), 'utf8'))).toMatchObject({ engine: 'cpu' });
-  const text = join(samples, 'texts/common.eval.txt');
+  const text = join(SAMPLES, 'texts/common.eval.txt');
   const evaluated = await call('evaluate', { subjects: ['merged'], text: [text] });
   expect(evaluated.text).toMatch(/perplexity [\d.]+ ±/);
 

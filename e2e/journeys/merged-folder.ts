@@ -2,8 +2,10 @@
  * Checks of a merged folder with nothing of Amalgam's own: a reader written from the safetensors rules and
  * f64 oracles over the sample family: the mean of the changes, and TIES (Yadav et al. 2023, as mergekit normalizes it).
  */
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { SAMPLES } from './studio';
 
 export type Files = Map<string, Uint8Array>;
 
@@ -54,7 +56,6 @@ export function readSafetensors(file: Uint8Array): {
   return { tensors, metadata: (metadata ?? {}) as unknown as Record<string, string> };
 }
 
-const SAMPLES = join(import.meta.dirname, '../../public/samples');
 const samples = new Map<string, Map<string, Tensor>>();
 
 /** The tensors of a file of the sample family, read once. */

@@ -1,13 +1,12 @@
 /** Thirty names as attacks, as tensors, folders, repositories and licenses: they are shown as text, and nothing else happens. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';
 import { displayName } from '../../src/formats/names';
 import names from '../corpus/names.json' with { type: 'json' };
 import { startFakeHub } from '../fake-hub';
 import { HUB_CDN_PORT, HUB_PORT } from './addresses';
-import { expect, merge, openSample, pointAtFakeHub, show, test } from './studio';
+import { expect, merge, openSample, pointAtFakeHub, show, test, work } from './studio';
 
 /** A model whose tensors have these names, four values each. */
 function writeModel(folder: string, value: number): void {
@@ -49,10 +48,9 @@ async function harm(page: Page): Promise<unknown> {
 test('R48: thirty hostile names are shown as text, with no report of the policy and no element of theirs', async ({
   page,
 }) => {
-  const folder = mkdtempSync(join(tmpdir(), 'amalgam-names-'));
   const [first, second] = [names[0]!, '<svg onload=alert(1)>'];
-  writeModel(join(folder, first), 1);
-  writeModel(join(folder, second), 2);
+  writeModel(join(work, first), 1);
+  writeModel(join(work, second), 2);
   const hub = await startFakeHub({
     models: names
       .filter((name) => !/[/\n]/.test(name))
@@ -79,11 +77,11 @@ test('R48: thirty hostile names are shown as text, with no report of the policy 
     }
     await page.getByRole('button', { name: 'change' }).first().click();
     await page.getByRole('tab', { name: /computer|local/i }).click();
-    await page.getByLabel('Model folder').setInputFiles(join(folder, first));
+    await page.getByLabel('Model folder').setInputFiles(join(work, first));
     await expect(page.getByRole('dialog')).toBeHidden();
     await page.getByRole('button', { name: '+ add' }).first().click();
     await page.getByRole('tab', { name: /computer|local/i }).click();
-    await page.getByLabel('Model folder').setInputFiles(join(folder, second));
+    await page.getByLabel('Model folder').setInputFiles(join(work, second));
     await expect(page.getByRole('button', { name: `Added: ${second}` }).first()).toBeVisible();
 
     // repositories, in what a search finds
@@ -124,6 +122,5 @@ test('R48: thirty hostile names are shown as text, with no report of the policy 
     }
   } finally {
     await hub.close();
-    rmSync(folder, { recursive: true, force: true });
   }
 });

@@ -6,12 +6,11 @@ import { type FakeHub, sampleModels, startFakeHub } from '../fake-hub';
 import { hasLlama, llama } from '../llama-cpp';
 import { HUB_CDN_PORT, HUB_PORT } from './addresses';
 import { readSafetensors } from './merged-folder';
-import { expect, merge, openSample, pointAtFakeHub, show, test } from './studio';
+import { expect, merge, openSample, pointAtFakeHub, SAMPLES, show, test } from './studio';
 
-const samples = join(import.meta.dirname, '../../public/samples');
 let hub: FakeHub;
 test.beforeEach(async () => {
-  hub = await startFakeHub({ models: sampleModels(samples), port: HUB_PORT, cdnPort: HUB_CDN_PORT });
+  hub = await startFakeHub({ models: sampleModels(SAMPLES), port: HUB_PORT, cdnPort: HUB_CDN_PORT });
 });
 test.afterEach(() => hub.close());
 
@@ -99,7 +98,7 @@ test('two LoRAs of the Hub become a LoRA, without the weights of their base', as
   const shapes = [...tensors].filter(([name]) => name.endsWith('lora_A.weight')).map(([, t]) => t.shape[0]);
   const ranks = ['kitchen', 'harbour'].map(
     (name) =>
-      (JSON.parse(readFileSync(join(samples, name, 'adapter_config.json'), 'utf8')) as { r: number }).r,
+      (JSON.parse(readFileSync(join(SAMPLES, name, 'adapter_config.json'), 'utf8')) as { r: number }).r,
   );
   // exact: the ranks add up
   expect(new Set(shapes)).toEqual(new Set([ranks[0]! + ranks[1]!]));

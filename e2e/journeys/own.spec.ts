@@ -1,5 +1,4 @@
 /** Models of one's own: they stay on this computer, also where the Hub has others of the same name. */
-import { join } from 'node:path';
 import type { Page } from '@playwright/test';
 import { type FakeHub, READER_TOKEN, sampleModels, startFakeHub } from '../fake-hub';
 import { giveFolder } from '../given-folder';
@@ -13,16 +12,15 @@ import {
   merge,
   openSample,
   pointAtFakeHub,
+  SAMPLES,
   show,
   test,
   unfold,
 } from './studio';
 
-const samples = join(import.meta.dirname, '../../public/samples');
-
 let hub: FakeHub;
 test.beforeEach(async () => {
-  hub = await startFakeHub({ models: sampleModels(samples), port: HUB_PORT, cdnPort: HUB_CDN_PORT });
+  hub = await startFakeHub({ models: sampleModels(SAMPLES), port: HUB_PORT, cdnPort: HUB_CDN_PORT });
 });
 test.afterEach(() => hub.close());
 
@@ -117,9 +115,9 @@ test('an adapter names its base: the card gets it from the Hub; a dropped recipe
   await expect(page.getByText('Opened the recipe mine.yml.')).toBeVisible();
   await expect(recipe.getByRole('button', { name: 'Remove base' })).toBeVisible();
   expect(hub.requests.slice(before)).toEqual([]);
-  // a hub that is down: its card says so, and retries on request
-  const down = { kind: 'status', status: 503 } as const;
-  hub.faults.push({ path: '/api/models/amalgam/base/revision/HEAD', fault: down, times: 6 });
+  // a hub that refuses for good: its card says so, and retries on request
+  const refused = { kind: 'status', status: 400 } as const;
+  hub.faults.push({ path: '/api/models/amalgam/base/revision/HEAD', fault: refused });
   await recipe.getByRole('button', { name: 'Get amalgam/base from the Hub' }).click();
   await recipe.getByRole('button', { name: 'Retry' }).click();
   await expect(page.getByText(/^Ready:/)).toBeVisible();

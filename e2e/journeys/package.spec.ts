@@ -1,11 +1,10 @@
 /** The npm package: packed, installed in an empty folder without a network, it merges; its formats can be imported. */
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
-import { expect, test } from '@playwright/test';
 import { readSafetensors } from './merged-folder';
+import { expect, test, work } from './studio';
 
 const root = join(import.meta.dirname, '../..');
 const readme = readFileSync(join(root, 'README.md'), 'utf8');
@@ -23,66 +22,60 @@ void merge('', {});
 `;
 
 test('installs without a network in an empty folder, merges the sample, and lends its formats', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'amalgam-package-'));
-  try {
-    const run = (file: string, ...args: string[]) =>
-      execFileSync(file, args, { cwd: folder, encoding: 'utf8' });
-    const tarball = execFileSync(process.execPath, ['src/cli/package.mjs', folder], {
-      cwd: root,
-      encoding: 'utf8',
-    }).trim();
-    writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
-    run('npm', 'install', '--offline', '--no-audit', '--no-fund', '--loglevel', 'error', tarball);
-    expect(readdirSync(join(folder, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual([
-      'amalgam',
-    ]);
+  const run = (file: string, ...args: string[]) => execFileSync(file, args, { cwd: work, encoding: 'utf8' });
+  const tarball = execFileSync(process.execPath, ['src/cli/package.mjs', work], {
+    cwd: root,
+    encoding: 'utf8',
+  }).trim();
+  writeFileSync(join(work, 'package.json'), '{"type":"module"}');
+  run('npm', 'install', '--offline', '--no-audit', '--no-fund', '--loglevel', 'error', tarball);
+  expect(readdirSync(join(work, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual([
+    'amalgam',
+  ]);
 
-    for (const name of ['base', 'workshop'])
-      cpSync(join(root, 'public/samples', name), join(folder, name), { recursive: true });
-    writeFileSync(
-      join(folder, 'recipe.yml'),
-      'merge_method: linear\nmodels:\n- {model: base, parameters: {weight: 1}}\n- {model: workshop, parameters: {weight: 1}}\n',
-    );
-    run('npx', 'amalgam', 'merge', 'recipe.yml', '--out', 'merged');
-    const tensors = (name: string) =>
-      readSafetensors(readFileSync(join(folder, name, 'model.safetensors'))).tensors.size;
-    expect(tensors('merged')).toBe(tensors('base'));
-    expect(run('npx', 'amalgam', 'plan', 'recipe.yml')).toContain('linear');
+  for (const name of ['base', 'workshop'])
+    cpSync(join(root, 'public/samples', name), join(work, name), { recursive: true });
+  writeFileSync(
+    join(work, 'recipe.yml'),
+    'merge_method: linear\nmodels:\n- {model: base, parameters: {weight: 1}}\n- {model: workshop, parameters: {weight: 1}}\n',
+  );
+  run('npx', 'amalgam', 'merge', 'recipe.yml', '--out', 'merged');
+  const tensors = (name: string) =>
+    readSafetensors(readFileSync(join(work, name, 'model.safetensors'))).tensors.size;
+  expect(tensors('merged')).toBe(tensors('base'));
+  expect(run('npx', 'amalgam', 'plan', 'recipe.yml')).toContain('linear');
 
-    expect(readdirSync(join(folder, 'node_modules/amalgam'))).toContain('SKILL.md');
-    writeFileSync(join(folder, 'calls.js'), calls);
-    expect(run(process.execPath, 'calls.js')).toMatch(
-      /^it fits: \d{7} bytes\nperplexity \d+\.\d; The knife ?\w/,
-    );
-    expect(tensors('average')).toBe(tensors('base'));
-    const thrown =
-      "import('amalgam').then(({ merge }) => merge('models: 3', { out: 'x' })).catch((e) => console.log(e.code + ' ' + (e.hint.length > 0)))";
-    expect(run(process.execPath, '-e', thrown)).toBe('RecipeInvalid true\n');
-    const wrong =
-      "import('amalgam').then(async (a) => { for (const call of [() => a.plan(), () => a.merge('x'), () => a.perplexity('base', {}), () => a.generate('base', 'x', { maxTokens: NaN })]) await call().catch((e) => console.log(e.code + ' ' + e.message)); })";
-    expect(run(process.execPath, '-e', wrong)).toMatch(
-      /^Usage recipe is no text.*\nUsage out is no text.*\nUsage text is no text.*\nUsage maxTokens is NaN\.\n$/,
-    );
-    writeFileSync(join(folder, 'typed.ts'), TYPED);
-    const check = [
-      '--noEmit',
-      '--strict',
-      '--module',
-      'nodenext',
-      '--target',
-      'es2023',
-      '--types',
-      'node',
-      '--skipLibCheck',
-    ];
-    const where = ['--typeRoots', join(root, 'node_modules/@types'), 'typed.ts'];
-    run(process.execPath, join(root, 'node_modules/typescript/bin/tsc'), ...check, ...where);
+  expect(readdirSync(join(work, 'node_modules/amalgam'))).toContain('SKILL.md');
+  writeFileSync(join(work, 'calls.js'), calls);
+  expect(run(process.execPath, 'calls.js')).toMatch(
+    /^it fits: \d{7} bytes\nperplexity \d+\.\d; The knife ?\w/,
+  );
+  expect(tensors('average')).toBe(tensors('base'));
+  const thrown =
+    "import('amalgam').then(({ merge }) => merge('models: 3', { out: 'x' })).catch((e) => console.log(e.code + ' ' + (e.hint.length > 0)))";
+  expect(run(process.execPath, '-e', thrown)).toBe('RecipeInvalid true\n');
+  const wrong =
+    "import('amalgam').then(async (a) => { for (const call of [() => a.plan(), () => a.merge('x'), () => a.perplexity('base', {}), () => a.generate('base', 'x', { maxTokens: NaN })]) await call().catch((e) => console.log(e.code + ' ' + e.message)); })";
+  expect(run(process.execPath, '-e', wrong)).toMatch(
+    /^Usage recipe is no text.*\nUsage out is no text.*\nUsage text is no text.*\nUsage maxTokens is NaN\.\n$/,
+  );
+  writeFileSync(join(work, 'typed.ts'), TYPED);
+  const check = [
+    '--noEmit',
+    '--strict',
+    '--module',
+    'nodenext',
+    '--target',
+    'es2023',
+    '--types',
+    'node',
+    '--skipLibCheck',
+  ];
+  const where = ['--typeRoots', join(root, 'node_modules/@types'), 'typed.ts'];
+  run(process.execPath, join(root, 'node_modules/typescript/bin/tsc'), ...check, ...where);
 
-    writeFileSync(join(folder, 'example.js'), formats);
-    const [count, recipe] = run(process.execPath, 'example.js').trim().split('\n');
-    expect(count).toBe(`${tensors('base')} tensors`);
-    expect(recipe).toBe('0 problems: merge_method: linear');
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  writeFileSync(join(work, 'example.js'), formats);
+  const [count, recipe] = run(process.execPath, 'example.js').trim().split('\n');
+  expect(count).toBe(`${tensors('base')} tensors`);
+  expect(recipe).toBe('0 problems: merge_method: linear');
 });

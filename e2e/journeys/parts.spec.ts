@@ -1,30 +1,13 @@
 /** An output written in parts by several processes, and joined: the bytes of one process. */
-import {
-  cpSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { amalgam, expect, test } from './studio';
-
-const samples = join(import.meta.dirname, '../../public/samples');
-let work: string;
-test.beforeEach(() => {
-  work = mkdtempSync(join(tmpdir(), 'amalgam-parts-'));
-});
-test.afterEach(() => rmSync(work, { recursive: true, force: true }));
+import { amalgam, expect, SAMPLES, test, work } from './studio';
 
 /** Thresholds of whole models: every part needs what all tensors say. */
 const RECIPE = `merge_method: ties
 base_model: base
 models:
-  - model: base+${samples}/kitchen
+  - model: base+${SAMPLES}/kitchen
     parameters: { weight: 1.0, density: 0.2 }
   - model: workshop
     parameters: { weight: 1.0, density: 0.2 }
@@ -35,7 +18,7 @@ const filesOf = (folder: string) =>
   Object.fromEntries(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]));
 
 test('three parts, with what they share computed once, are the bytes of one process', async () => {
-  for (const name of ['base', 'workshop']) cpSync(join(samples, name), join(work, name), { recursive: true });
+  for (const name of ['base', 'workshop']) cpSync(join(SAMPLES, name), join(work, name), { recursive: true });
   const recipe = join(work, 'recipe.yml');
   writeFileSync(recipe, RECIPE);
   const out = join(work, 'out');
@@ -112,9 +95,9 @@ test('three parts, with what they share computed once, are the bytes of one proc
 test('what is no set of files beside each other is refused in parts', async () => {
   const recipe = join(work, 'recipe.yml');
   const out = join(work, 'out');
-  const models = RECIPE.replaceAll(/(?<=[ ])base(?=[+\n])/g, `${samples}/base`).replace(
+  const models = RECIPE.replaceAll(/(?<=[ ])base(?=[+\n])/g, `${SAMPLES}/base`).replace(
     'workshop',
-    `${samples}/workshop`,
+    `${SAMPLES}/workshop`,
   );
   const refusal = async (text: string, ...more: string[]) => {
     writeFileSync(recipe, text);

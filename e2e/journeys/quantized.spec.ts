@@ -1,6 +1,5 @@
 /** A model that somebody has in fewer bits, from Ollama, llama.cpp or MLX, with a LoRA on it: merged, run, saved in full precision. */
-import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildSafetensorsHeader } from '../../src/formats/safetensors-write';
 import { sampleModels, startFakeHub } from '../fake-hub';
@@ -16,19 +15,17 @@ import {
   merge,
   openSample,
   pointAtFakeHub,
+  SAMPLES,
   show,
   test,
+  work,
 } from './studio';
-
-const samples = join(import.meta.dirname, '../../public/samples');
-const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-'));
-test.afterAll(() => rmSync(scratch, { recursive: true }));
 
 type Tensors = ReturnType<typeof readSafetensors>['tensors'];
 
 /** The base of the sample in fewer bits. */
 async function quantized(): Promise<string> {
-  const out = join(scratch, 'base');
+  const out = join(work, 'base');
   const { code, stderr } = await amalgam([
     ...['convert', 'public/samples/base', '--gguf', 'Q4_K_M', '--gguf-only', '--out', out],
   ]);
@@ -41,7 +38,7 @@ test('I have a GGUF from Ollama and a LoRA: dropped, merged, saved', async ({ pa
   await openSample(page);
   const { click, measured, clicks } = counting();
   const lora = ['adapter_config.json', 'adapter_model.safetensors'].map((name) =>
-    join(samples, 'kitchen', name),
+    join(SAMPLES, 'kitchen', name),
   );
   await drop(page, [file, ...lora]);
   const recipe = page.getByRole('complementary', { name: 'Recipe' });
@@ -60,7 +57,7 @@ test('I have a GGUF from Ollama and a LoRA: dropped, merged, saved', async ({ pa
   const merged = readFileSync(await (await download).path());
 
   // the command makes the same of the same file, whatever it is called
-  const [blob, out] = [join(scratch, `sha256-${'0a'.repeat(32)}`), join(scratch, 'merged')];
+  const [blob, out] = [join(work, `sha256-${'0a'.repeat(32)}`), join(work, 'merged')];
   copyFileSync(file, blob);
   const told = await amalgam(['convert', `${blob}+public/samples/kitchen`, '--out', out]);
   expect(told.code, told.stderr).toBe(0);
@@ -78,7 +75,7 @@ test('I have a GGUF from Ollama and a LoRA: dropped, merged, saved', async ({ pa
 test('a model in four bits of MLX and a LoRA: dropped one after the other, merged, saved', async ({
   page,
 }) => {
-  const folder = mkdtempSync(join(scratch, 'mlx-'));
+  const folder = mkdtempSync(join(work, 'mlx-'));
   const weights = fewBitsBase(folder, 'mlx');
   await openSample(page);
   await drop(
@@ -88,7 +85,7 @@ test('a model in four bits of MLX and a LoRA: dropped one after the other, merge
   const recipe = page.getByRole('complementary', { name: 'Recipe' });
   await expect(recipe.getByText(/MLX \(4 bits\)/)).toBeVisible();
   const lora = ['adapter_config.json', 'adapter_model.safetensors'].map((name) =>
-    join(samples, 'kitchen', name),
+    join(SAMPLES, 'kitchen', name),
   );
   await drop(page, lora);
   await expect(page.getByText(/^Ready:/)).toBeVisible();
@@ -105,7 +102,7 @@ test('a model in four bits of MLX and a LoRA: dropped one after the other, merge
 /** Every linear weight is what was packed and the change of kitchen, to the precision of bfloat16. */
 function expectFolded(merged: Tensors, weights: ReturnType<typeof fewBitsBase>): void {
   const [config, factors] = ['adapter_config.json', 'adapter_model.safetensors'].map((name) =>
-    readFileSync(join(samples, 'kitchen', name)),
+    readFileSync(join(SAMPLES, 'kitchen', name)),
   );
   const { r, lora_alpha } = JSON.parse(config!.toString()) as { r: number; lora_alpha: number };
   const { tensors } = readSafetensors(factors!);
@@ -131,16 +128,16 @@ function expectFolded(merged: Tensors, weights: ReturnType<typeof fewBitsBase>):
 
 /** The base in four bits of MLX. */
 function mlxFolder(): string {
-  const folder = mkdtempSync(join(scratch, 'mlx-'));
+  const folder = mkdtempSync(join(work, 'mlx-'));
   fewBitsBase(folder, 'mlx');
   return folder;
 }
 
 /** The LoRA as mlx_lm stores it: factors the other way round, one scale. */
 function mlxLora(): string {
-  const folder = mkdtempSync(join(scratch, 'lora-'));
-  const stored = JSON.parse(readFileSync(join(samples, 'kitchen/adapter_config.json'), 'utf8'));
-  const { tensors } = readSafetensors(readFileSync(join(samples, 'kitchen/adapter_model.safetensors')));
+  const folder = mkdtempSync(join(work, 'lora-'));
+  const stored = JSON.parse(readFileSync(join(SAMPLES, 'kitchen/adapter_config.json'), 'utf8'));
+  const { tensors } = readSafetensors(readFileSync(join(SAMPLES, 'kitchen/adapter_model.safetensors')));
   const turned = [...tensors].map(([name, { shape, values }]) => {
     const [rows, columns] = shape as [number, number];
     const flipped = Float32Array.from(values, (_, i) => values[(i % rows) * columns + Math.floor(i / rows)]!);
@@ -170,9 +167,9 @@ function mlxLora(): string {
 
 for (const format of ['nf4', 'awq', 'mlx'] as const) {
   test(`a base in ${format} and its LoRA: merged by the command, evaluated, as safetensors and GGUF`, async () => {
-    const folder = mkdtempSync(join(scratch, `${format}-`));
+    const folder = mkdtempSync(join(work, `${format}-`));
     const weights = fewBitsBase(folder, format);
-    const lora = format === 'mlx' ? mlxLora() : join(samples, 'kitchen');
+    const lora = format === 'mlx' ? mlxLora() : join(SAMPLES, 'kitchen');
     const out = join(folder, 'merged');
     const told = await amalgam(['merge', `${folder}+${lora}`, '--out', out, '--gguf', 'BF16']);
     expect(told.code, told.stderr).toBe(0);
@@ -195,12 +192,12 @@ for (const format of ['nf4', 'awq', 'mlx'] as const) {
 test('a QLoRA from the Hub names a copy in few bits: the card shows it beside the full weights, with both sizes', async ({
   page,
 }) => {
-  const lora = (file: string) => new Uint8Array(readFileSync(join(samples, 'kitchen', file)));
+  const lora = (file: string) => new Uint8Array(readFileSync(join(SAMPLES, 'kitchen', file)));
   const config = JSON.parse(new TextDecoder().decode(lora('adapter_config.json')));
   const copy = 'writer/base-4bit';
   const hub = await startFakeHub({
     models: [
-      ...sampleModels(samples),
+      ...sampleModels(SAMPLES),
       {
         id: copy,
         files: mlxFolder(),

@@ -1,40 +1,23 @@
 /** A recipe of several stages: the same bytes as merging step by step, nothing left in between, nothing half-written. */
 import { createHash } from 'node:crypto';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { MergeReport } from '../../src/reports/merge';
 import type { PlanReport } from '../../src/reports/plan';
 import { readSafetensors } from './merged-folder';
-import { amalgam, expect, test } from './studio';
-
-const root = join(import.meta.dirname, '../..');
-const samples = join(root, 'public/samples');
-let work: string;
-test.beforeEach(() => {
-  work = mkdtempSync(join(tmpdir(), 'amalgam-stages-'));
-});
-test.afterEach(() => rmSync(work, { recursive: true, force: true }));
+import { amalgam, expect, SAMPLES, test, work } from './studio';
 
 const FIRST = `merge_method: linear
 models:
-  - model: ${samples}/base+${samples}/kitchen
+  - model: ${SAMPLES}/base+${SAMPLES}/kitchen
     parameters: { weight: 0.5 }
-  - model: ${samples}/base+${samples}/harbour
+  - model: ${SAMPLES}/base+${SAMPLES}/harbour
     parameters: { weight: 0.5 }
 `;
 const last = (first: string) => `merge_method: slerp
 base_model: ${first}
 models:
-  - model: ${samples}/workshop
+  - model: ${SAMPLES}/workshop
 parameters: { t: 0.4 }
 `;
 
@@ -110,12 +93,12 @@ test('a second stage that fails while it is merged leaves nothing half-written',
   // NaN in the weights shows only when they are read
   const damaged = join(work, 'damaged');
   mkdirSync(damaged);
-  for (const name of readdirSync(join(samples, 'workshop'))) {
-    const bytes = readFileSync(join(samples, 'workshop', name));
+  for (const name of readdirSync(join(SAMPLES, 'workshop'))) {
+    const bytes = readFileSync(join(SAMPLES, 'workshop', name));
     if (name === 'model.safetensors') bytes.fill(0xff, bytes.length - 2);
     writeFileSync(join(damaged, name), bytes);
   }
-  const text = `name: half\n${FIRST}---\n${last('half').replace(`${samples}/workshop`, damaged)}`;
+  const text = `name: half\n${FIRST}---\n${last('half').replace(`${SAMPLES}/workshop`, damaged)}`;
   const merge = await amalgam(['merge', recipe(text), '--out', out, '--engine', 'cpu']);
   expect(merge.code).toBe(1);
   expect(merge.stderr).toMatch(/half 1\/2/);
@@ -126,6 +109,6 @@ test('a second stage that fails while it is merged leaves nothing half-written',
 test('names that cannot be resolved are told with their line', async () => {
   const circle = await amalgam(['plan', recipe(`name: a\n${last('b')}---\nname: b\n${last('a')}`)]);
   expect(circle.stderr).toMatch(/recipe\.yml:1:7: a needs itself: a → b → a/);
-  const unused = await amalgam(['plan', recipe(`name: half\n${FIRST}---\n${last(`${samples}/base`)}`)]);
+  const unused = await amalgam(['plan', recipe(`name: half\n${FIRST}---\n${last(`${SAMPLES}/base`)}`)]);
   expect(unused.stderr).toMatch(/recipe\.yml:1:7: No other document uses half/);
 });

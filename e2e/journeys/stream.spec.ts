@@ -2,28 +2,22 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once as event } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { JOURNAL } from '../../src/cli/partial-output';
 import { type FakeHub, sampleModels, startFakeHub } from '../fake-hub';
 import { killModels } from '../faults/kill-models';
 import { HUB_CDN_PORT, HUB_PORT } from './addresses';
-import { amalgam, expect, merge, mergeAgain, openSample, pointAtFakeHub, test } from './studio';
+import { amalgam, expect, merge, mergeAgain, openSample, pointAtFakeHub, test, work } from './studio';
 
 const root = join(import.meta.dirname, '../..');
 const models = killModels();
 let hub: FakeHub;
-let work: string;
 test.beforeEach(async () => {
-  work = mkdtempSync(join(tmpdir(), 'amalgam-stream-'));
   hub = await startFakeHub({ models });
 });
-test.afterEach(async () => {
-  await hub.close();
-  rmSync(work, { recursive: true, force: true });
-});
+test.afterEach(() => hub.close());
 
 const sizeOf = (name: string) => {
   const files = models.find(({ id }) => id === name)!.files as Record<string, Uint8Array>;

@@ -5,7 +5,7 @@
  * of a folder of this computer in any request.
  */
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import process from 'node:process';
@@ -25,18 +25,21 @@ import { HUB_URL, STUDIO_URL } from './addresses';
 export { expect };
 
 const ROOT = join(import.meta.dirname, '../..');
+/** The sample family on disk. */
+export const SAMPLES = join(ROOT, 'public/samples');
 
 interface Journey {
   /** Whether the journey has a browser to itself, on `profile`, in which the service worker is let in. */
   ownBrowser: boolean;
   profile: string;
+  ownFolder: string;
 }
 
-/** Runs `use` with a new folder for a profile, which is removed afterwards. */
-async function withProfile(use: (profile: string) => Promise<void>): Promise<void> {
-  const profile = mkdtempSync(join(tmpdir(), 'amalgam-journey-'));
-  await use(profile);
-  rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+/** Runs `use` with a new folder, which is removed afterwards. */
+async function withFolder(use: (folder: string) => Promise<void>): Promise<void> {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'amalgam-journey-')));
+  await use(folder);
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 }
 
 /** @param serviceWorkers `block` where none is looked at: keeping the app costs as much as opening it */
@@ -51,14 +54,26 @@ function launch(profile: string, serviceWorkers: 'allow' | 'block'): Promise<Bro
   });
 }
 
+/** A new folder for the journey that runs, gone when it ends. */
+export let work: string;
+
 export const test = base.extend<Journey, { shared: () => Promise<BrowserContext> }>({
+  ownFolder: [
+    // biome-ignore lint/correctness/noEmptyPattern: Playwright reads the fixture's needs from this very pattern.
+    ({}, use) =>
+      withFolder(async (folder) => {
+        work = folder;
+        await use(folder);
+      }),
+    { auto: true },
+  ],
   ownBrowser: [false, { option: true }],
   // biome-ignore lint/correctness/noEmptyPattern: Playwright reads the fixture's needs from this very pattern.
-  profile: ({}, use) => withProfile(use),
+  profile: ({}, use) => withFolder(use),
   shared: [
     // biome-ignore lint/correctness/noEmptyPattern: Playwright reads the fixture's needs from this very pattern.
     ({}, use) =>
-      withProfile(async (profile) => {
+      withFolder(async (profile) => {
         let started: Promise<BrowserContext> | undefined;
         await use(() => {
           started ??= launch(profile, 'block');

@@ -1,7 +1,6 @@
 /** Accuracy on tasks whose rows are on the Hub: in the studio and by the command, and the error of a task that does not fit. */
 
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Page } from '@playwright/test';
 import { type FakeHub, startFakeHub } from '../fake-hub';
@@ -9,16 +8,24 @@ import { cardErrors } from '../fake-hub/model-card';
 import { goldenFolder } from '../goldens';
 import { treeHashOfFile } from '../tree-hash';
 import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
-import { amalgam, expect, openSample, pointAtFakeHub, seriousIssues, show, test } from './studio';
+import {
+  amalgam,
+  expect,
+  openSample,
+  pointAtFakeHub,
+  SAMPLES,
+  seriousIssues,
+  show,
+  test,
+  work,
+} from './studio';
 
 const root = join(import.meta.dirname, '../..');
 const fixtures = join(root, 'e2e/fixtures/tasks');
 const file = (path: string) => new Uint8Array(readFileSync(join(fixtures, path)));
 
 let hub: FakeHub;
-let work: string;
 test.beforeEach(async () => {
-  work = mkdtempSync(join(tmpdir(), 'amalgam-tasks-'));
   hub = await startFakeHub({
     models: [
       { id: 'Rowan/hellaswag', dataset: true, files: join(fixtures, 'hellaswag') },
@@ -35,10 +42,7 @@ test.beforeEach(async () => {
     cdnPort: HUB_CDN_PORT,
   });
 });
-test.afterEach(async () => {
-  await hub.close();
-  rmSync(work, { recursive: true, force: true });
-});
+test.afterEach(() => hub.close());
 
 /** The Measure tab on the fake hub, the sample's recipe, no text, the list of tasks open. */
 async function openTasks(page: Page): Promise<void> {
@@ -97,13 +101,12 @@ test('a missing column and a missing split are said before any model is read; tw
   const hashes = join(work, 'amalgam-hashes.json');
   writeFileSync(card, '---\nlicense: mit\n---\n\n# Mine\n');
   writeFileSync(hashes, '{"inputs":{},"outputs":{"README.md":"tree:0"}}');
-  const samples = join(root, 'public/samples');
   const tasks = 'hellaswag,arc_easy';
   const { code, stdout, stderr } = await amalgam([
     ...[
       'evaluate',
-      `${samples}/base`,
-      `${samples}/workshop`,
+      `${SAMPLES}/base`,
+      `${SAMPLES}/workshop`,
       '--task',
       tasks,
       '--fewshot',

@@ -1,18 +1,15 @@
 /** Another model's tokenizer from a terminal: what the plan says, what is written, and that it is what was measured. */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BYTE_LETTERS } from '../../src/formats/byte-letters';
 import type { TransplantPlan, TransplantReport } from '../../src/tools/transplant/report';
 import { readSafetensors } from './merged-folder';
-import { amalgam, expect, test } from './studio';
+import { amalgam, expect, test, work } from './studio';
 
 const root = join(import.meta.dirname, '../..');
 const base = join(root, 'public/samples/base');
-let work: string;
 let text: string;
 test.beforeEach(() => {
-  work = mkdtempSync(join(tmpdir(), 'amalgam-transplant-'));
   text = join(work, 'text.txt');
   const whole = readFileSync(join(root, 'public/samples/texts/common.eval.txt'), 'utf8');
   writeFileSync(text, whole.slice(0, 300));
@@ -51,7 +48,6 @@ test.beforeEach(() => {
     }),
   );
 });
-test.afterEach(() => rmSync(work, { recursive: true, force: true }));
 
 const json = (...path: string[]) => JSON.parse(readFileSync(join(...path), 'utf8'));
 

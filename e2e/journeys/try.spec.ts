@@ -1,8 +1,7 @@
 /** A merge is heard before it is made: the text that the sliders were set by is the text of the files. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { amalgam, expect, merge, openSample, show, test } from './studio';
+import { amalgam, expect, merge, openSample, show, test, work } from './studio';
 
 const PROMPT = 'Story: The';
 const TOKENS = '16';
@@ -56,14 +55,9 @@ test('two LoRAs: a weight is moved, the text follows; kept as a run, merged, and
     }
     return found;
   });
-  const folder = mkdtempSync(join(tmpdir(), 'amalgam-heard-'));
-  try {
-    for (const [name, bytes] of files) writeFileSync(join(folder, name), bytes, 'base64');
-    const greedy = ['--max-tokens', TOKENS, '--temperature', '0', '--engine', 'cpu'];
-    const { code, stdout } = await amalgam(['generate', folder, '--prompt', PROMPT, ...greedy]);
-    expect(code).toBe(0);
-    expect(stdout.trimEnd()).toBe(heard.trimEnd());
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  for (const [name, bytes] of files) writeFileSync(join(work, name), bytes, 'base64');
+  const greedy = ['--max-tokens', TOKENS, '--temperature', '0', '--engine', 'cpu'];
+  const { code, stdout } = await amalgam(['generate', work, '--prompt', PROMPT, ...greedy]);
+  expect(code).toBe(0);
+  expect(stdout.trimEnd()).toBe(heard.trimEnd());
 });

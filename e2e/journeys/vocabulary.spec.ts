@@ -1,20 +1,14 @@
 /** Models whose vocabularies differ: the plan asks, the union is merged on both engines, and the result runs. */
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CHAT_TOKEN, writeChatModel } from './chat-model';
-import { amalgam, expect, merge, openSample, show, test, unfold } from './studio';
+import { amalgam, expect, merge, openSample, SAMPLES, show, test, unfold, work } from './studio';
 
-const root = join(import.meta.dirname, '../..');
-const samples = join(root, 'public/samples');
-let work: string;
 let tokens: number;
 test.beforeEach(() => {
-  work = mkdtempSync(join(tmpdir(), 'amalgam-vocabulary-'));
   tokens = writeChatModel(join(work, 'chat'));
 });
-test.afterEach(() => rmSync(work, { recursive: true, force: true }));
 
 const recipe = (source: string) => {
   const file = join(work, 'recipe.yml');
@@ -22,7 +16,7 @@ const recipe = (source: string) => {
     file,
     `merge_method: linear
 models:
-  - model: ${samples}/base
+  - model: ${SAMPLES}/base
     parameters: { weight: 0.5 }
   - model: chat
     parameters: { weight: 0.5 }

@@ -1,17 +1,15 @@
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { calibrateInNode, type NodeModels } from '../../e2e/calibrate-in-node';
-import { smallSample } from '../../e2e/disk-folder';
+import { SAMPLES, smallSample } from '../../e2e/disk-folder';
 import { deleteMasks, listMasks } from '../store/masks';
 import { fakeStorage } from '../store/opfs.test.fake';
 import { farthest } from './mathematics.test.support';
 
-const root = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const SIZE_OF_MODELS = { layers: 2, narrower: 4 };
-const small = (name: string) => smallSample(name, join(root, name), SIZE_OF_MODELS);
+const small = (name: string) => smallSample(name, join(SAMPLES, name), SIZE_OF_MODELS);
 const models: NodeModels = {
-  root,
+  root: SAMPLES,
   folders: {
     base: await small('base'),
     kitchen: await small('kitchen'),

@@ -1,8 +1,7 @@
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { calibrateInNode, type NodeMerge, type NodeModels } from '../../e2e/calibrate-in-node';
-import { smallSample } from '../../e2e/disk-folder';
+import { SAMPLES, smallSample } from '../../e2e/disk-folder';
 import { parseModelConfig } from '../formats/model-config';
 import { runOracle } from '../forward/oracle';
 import { expectedTensors } from '../models/claim';
@@ -11,8 +10,7 @@ import { fakeStorage } from '../store/opfs.test.fake';
 import { farthest, normals } from './mathematics.test.support';
 import { matchedOutputsOracle } from './oracle.test.support';
 
-const root = fileURLToPath(new URL('../../public/samples', import.meta.url));
-const small = (name: string) => smallSample(name, join(root, name), { layers: 2, narrower: 4 });
+const small = (name: string) => smallSample(name, join(SAMPLES, name), { layers: 2, narrower: 4 });
 const [WINDOWS, LENGTH] = [2, 24];
 const ids = (seed: number) =>
   Array.from(normals(WINDOWS * LENGTH, seed), (v) => Math.abs(Math.round(v * 1e4)) % 1024);
@@ -23,7 +21,7 @@ const architecture = resolveArchitecture(
   parseModelConfig(new TextDecoder().decode(await config.open().read(0, config.byteLength)), 'config'),
 );
 const models: NodeModels = {
-  root,
+  root: SAMPLES,
   folders: { base, kitchen: await small('kitchen'), workshop: await small('workshop') },
   texts: { 'base+kitchen': ids(1), workshop: ids(2) },
 };

@@ -1,9 +1,8 @@
 /** Embeddings of encoders and decoders: rows by transformers' own logits, pooling by the formulas of sentence-transformers. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
-import { diskFolder } from '../../e2e/disk-folder';
+import { diskFolder, SAMPLES } from '../../e2e/disk-folder';
 import { mergeInNode } from '../../e2e/merge-in-node';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { copyOf } from '../formats/recipe';
@@ -131,7 +130,6 @@ describe('pooling, dense layers, norms and prompts of sentence-transformers', ()
 });
 
 describe('tasks of embeddings', () => {
-  const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
   /** Files of a dense layer of five outputs whose weights are `value` times small whole numbers. */
   const denseOf = (value: number) => {
     const file = safetensors({ 'linear.weight': ['F32', [5, 128]], 'linear.bias': ['F32', [5]] });

@@ -1,9 +1,7 @@
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { afterAll, afterEach, expect, test, vi } from 'vitest';
-import { diskFolder } from '../../e2e/disk-folder';
+import { afterEach, expect, test, vi } from 'vitest';
+import { diskFolder, SAMPLES } from '../../e2e/disk-folder';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { openSharedWeights } from '../backend/cpu/shared-weights';
 import { copyOf } from '../formats/recipe';
@@ -12,13 +10,12 @@ import { openModels } from '../host/models';
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/recipe-plan';
 import type { KeptWeights, WrittenToken } from '../reports/evaluate';
+import { scratchFolder } from '../scratch-folder.test.support';
 import { runAnswers, runGeneration } from './generation-job';
 import { encodeText, openSample } from './sample.test.fixture';
 
-const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const TEMPLATE = "{{ bos_token }}{% for m in messages %}{{ m['content'] | trim }}{% endfor %}";
-const folder = mkdtempSync(join(tmpdir(), 'amalgam-chat-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = scratchFolder();
 afterEach(() => vi.restoreAllMocks());
 
 const signal = new AbortController().signal;

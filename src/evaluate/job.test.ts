@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, test, vi } from 'vitest';
-import { smallSample } from '../../e2e/disk-folder';
+import { SAMPLES, smallSample } from '../../e2e/disk-folder';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { localThread } from '../backend/cpu/local-thread.test.support';
 import { openSharedWeights } from '../backend/cpu/shared-weights';
@@ -27,7 +26,6 @@ import { collapseOptions } from '../tools/collapse/options';
 import { allKernels } from '../worker/all-kernels';
 import { runEvaluations } from './job';
 
-const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const text = readFileSync(join(SAMPLES, 'texts/common.eval.txt'), 'utf8').slice(0, 240);
 const other = readFileSync(join(SAMPLES, 'texts/kitchen.eval.txt'), 'utf8').slice(0, 120);
 

@@ -1,9 +1,7 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { afterAll, expect, test, vi } from 'vitest';
-import { diskFolder } from '../../e2e/disk-folder';
+import { expect, test, vi } from 'vitest';
+import { diskFolder, SAMPLES } from '../../e2e/disk-folder';
 import { mergeInNode } from '../../e2e/merge-in-node';
 import { AmalgamError } from '../errors';
 import { copyOf } from '../formats/recipe';
@@ -13,15 +11,14 @@ import { type OpenModels, openModels } from '../host/models';
 import { methodById } from '../merge/methods';
 import type { Plan } from '../merge/plan/plan';
 import { makePlan } from '../merge/plan/recipe-plan';
+import { scratchFolder } from '../scratch-folder.test.support';
 import { runGeneration } from './generation-job';
 import { runLivePerplexity } from './job';
 import { keepModel } from './kept-model';
 import { openRunningModel, plannedConfig } from './running-model';
 import { encodeText } from './sample.test.fixture';
 
-const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), 'amalgam-kept-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = scratchFolder();
 
 const models = openModels(() => ({ url: 'https://hub.invalid' }));
 for (const name of ['base', 'kitchen', 'harbour'])

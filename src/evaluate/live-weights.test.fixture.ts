@@ -1,7 +1,6 @@
 /** Models whose recipe changes in use, of the samples made small. */
-import { fileURLToPath } from 'node:url';
 import { calibrateInNode } from '../../e2e/calibrate-in-node';
-import { smallSample } from '../../e2e/disk-folder';
+import { SAMPLES, smallSample } from '../../e2e/disk-folder';
 import { planInNode } from '../../e2e/merge-in-node';
 import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
@@ -17,7 +16,6 @@ import { openLiveWeights } from './live-weights';
 import { openPlannedWeights } from './planned-weights';
 import { keptApart } from './running-model';
 
-const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const folders = Object.fromEntries(
   await Promise.all(
     ['base', 'kitchen', 'harbour', 'workshop'].map(

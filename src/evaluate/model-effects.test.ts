@@ -1,8 +1,7 @@
 /** Effects of a merge's weights by contributor, against whole models that lack one change each: brute force over written files. */
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { smallSample } from '../../e2e/disk-folder';
+import { SAMPLES, smallSample } from '../../e2e/disk-folder';
 import { mergeInNode } from '../../e2e/merge-in-node';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { parseModelConfig } from '../formats/model-config';
@@ -18,7 +17,6 @@ import type { RunTarget } from '../reports/evaluate';
 import { runEffects } from './generation-job';
 import { encodeText } from './sample.test.fixture';
 
-const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const NAMES = ['base', 'kitchen', 'harbour', 'workshop'];
 const FOLDERS = Object.fromEntries(
   await Promise.all(

@@ -1,7 +1,6 @@
-import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test, vi } from 'vitest';
 import { calibrateInNode } from '../../e2e/calibrate-in-node';
-import { smallSample } from '../../e2e/disk-folder';
+import { SAMPLES, smallSample } from '../../e2e/disk-folder';
 import { mergeInNode, planInNode } from '../../e2e/merge-in-node';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { methods } from '../merge/methods';
@@ -11,7 +10,6 @@ import { openPlannedWeights } from './planned-weights';
 vi.stubGlobal('navigator', fakeStorage().navigator);
 afterAll(() => vi.unstubAllGlobals());
 
-const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const folders = Object.fromEntries(
   await Promise.all(
     ['base', 'kitchen', 'harbour', 'workshop'].map(

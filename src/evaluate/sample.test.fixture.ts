@@ -1,5 +1,7 @@
 /** The sample family of public/samples, read from disk. */
+
 import { readFileSync } from 'node:fs';
+import { SAMPLES } from '../../e2e/disk-folder';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { createTokenizer } from '../foreign/tokenizer';
 import { parseModelConfig } from '../formats/model-config';
@@ -8,8 +10,6 @@ import { openRunner, type Runner, type RunnerOptions } from '../forward/runner';
 import { sourceOf } from '../forward/runner.test.cases';
 import type { LowRankUpdate } from '../forward/weight-source';
 import { resolveArchitecture } from '../models/resolution';
-
-const SAMPLES = 'public/samples';
 
 export const readText = (path: string) => readFileSync(`${SAMPLES}/${path}`, 'utf8');
 const readBytes = (path: string) => new Uint8Array(readFileSync(`${SAMPLES}/${path}`));

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, test, vi } from 'vitest';
-import { diskFolder, smallSample } from '../../e2e/disk-folder';
+import { diskFolder, SAMPLES, smallSample } from '../../e2e/disk-folder';
 import type { Row } from '../foreign/parquet';
 import { copyOf, type Recipe } from '../formats/recipe';
 import { openModels } from '../host/models';
@@ -17,7 +16,6 @@ import { scoreAll } from './log-likelihood.test.cases';
 import { openSample, sampleTokenizer } from './sample.test.fixture';
 import { runTasks } from './task-job';
 
-const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const ARITHMETIC: RunTarget = {
   recipe: {
     mergeMethod: 'task_arithmetic',

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { Tokenizer as Rust } from 'tokenizers';
 import { describe, expect, it } from 'vitest';
+import { SAMPLES } from '../../e2e/disk-folder';
 import { AmalgamError } from '../errors';
 import { fileFault } from '../formats/file-fault';
 import { tokenizerFault } from '../formats/tokenizer-fault';
@@ -9,7 +10,6 @@ import { ggufTokenizer } from '../gguf/tokenizer';
 import { checkVocabulary, createTokenizer } from './tokenizer';
 import { TOKENIZERS } from './tokenizers.test.fixture';
 
-const SAMPLES = 'public/samples';
 const read = (path: string) => readFileSync(`${SAMPLES}/${path}`, 'utf8');
 const files = {
   tokenizer: read('base/tokenizer.json'),

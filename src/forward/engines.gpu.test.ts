@@ -90,7 +90,7 @@ test('weights at eight bits that do not stay are read once, though a pass waits 
   const runner = openRunner(await sharedGpu(), architecture(), { ...source, read }, { weights: '8-bit' });
   await runner.pass({ sequences: [{ ids: Array.from({ length: 24 }, (_, i) => i) }], output: 'none' });
   runner.close();
-  expect(reads.length).toBeGreaterThan(50);
+  expect(reads.length).toBeGreaterThan(25);
   expect(reads.length).toBe(new Set(reads).size);
 });
 

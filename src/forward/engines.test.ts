@@ -27,7 +27,7 @@ describeGoldens('cpu engine, little room, legacy config', GOLDEN_NAMES, read, en
 
 sumsCases(apart, read);
 
-stopCases(apart, [2e9, 5e9]);
+stopCases(apart, [2e9, 3e9]);
 
 test.each(FAMILY_NAMES)('%s: whole, in little room, and from a cache', async (name) => {
   const engine = createCpuBackend();

@@ -9,7 +9,7 @@ import type { WeightSource } from './weight-source';
 
 const CONFIG = {
   ...{ architectures: ['LlamaForCausalLM'], model_type: 'llama', hidden_act: 'silu', rms_norm_eps: 1e-5 },
-  ...{ hidden_size: 512, intermediate_size: 1408, num_hidden_layers: 6, vocab_size: 512 },
+  ...{ hidden_size: 512, intermediate_size: 1408, num_hidden_layers: 3, vocab_size: 512 },
   ...{ num_attention_heads: 8, num_key_value_heads: 4, max_position_embeddings: 2048 },
   ...{ rope_theta: 10000, tie_word_embeddings: true, torch_dtype: 'bfloat16' },
 };

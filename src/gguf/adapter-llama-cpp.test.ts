@@ -1,8 +1,9 @@
 /** A LoRA as GGUF acts in llama.cpp on the base's file as it acts here, for every family. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { SAMPLES } from '../../e2e/disk-folder';
 import { hasLlama, llama, logProbabilities } from '../../e2e/llama-cpp';
 import { ggufInNode } from '../../e2e/merge-in-node';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
@@ -12,6 +13,7 @@ import { runOracle } from '../forward/oracle';
 import { leavesOf } from '../models/claim';
 import { familyOf } from '../models/families';
 import { resolveArchitecture } from '../models/resolution';
+import { scratchFolder } from '../scratch-folder.test.support';
 import { type AdapterModule, planGgufAdapter } from './adapter-plan';
 import { EXPRESSIBLE_GOLDENS, expressibleConfig, goldenLimit } from './expressible.test.support';
 import { ggufEncoder, ggufFile } from './gguf-file';
@@ -19,8 +21,7 @@ import { type GgufPlan, planGguf } from './gguf-plan';
 import { byteLevelTokenizer } from './tokenizer.test.support';
 
 const root = join(import.meta.dirname, '../..');
-const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-lora-'));
-afterAll(() => rmSync(scratch, { recursive: true }));
+const scratch = scratchFolder();
 
 async function written(
   name: string,
@@ -148,7 +149,6 @@ describe.runIf(hasLlama)('a LoRA in llama.cpp', () => {
 
 // runs wherever llama.cpp's package exists, and fails where it should and does not (e2e/llama-cpp.ts)
 test.runIf(hasLlama)('two LoRAs of the sample, made one, are its merge there', async () => {
-  const samples = join(root, 'public/samples');
   const folders = { base: 'base', kitchen: 'kitchen', harbour: 'harbour' };
   const recipe = (more: string) => `merge_method: task_arithmetic
 base_model: base
@@ -162,7 +162,7 @@ amalgam: {gguf: F32, gguf_only: true${more}}
   const files = await Promise.all(
     [recipe(''), whole, recipe(', output: adapter')].map(async (text, i) => {
       const path = join(scratch, `sample-${i}.gguf`);
-      writeFileSync(path, (await ggufInNode(text, samples, folders)).bytes);
+      writeFileSync(path, (await ggufInNode(text, SAMPLES, folders)).bytes);
       return path;
     }),
   );

@@ -1,8 +1,8 @@
 /** Models of experts in llama.cpp: the same log probabilities as here, experts stacked. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { hasLlama, llama, logProbabilities } from '../../e2e/llama-cpp';
 import { ggufInNode, mergeInNode, planInNode } from '../../e2e/merge-in-node';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
@@ -12,13 +12,13 @@ import { openRunner } from '../forward/runner';
 import { ROOMY, sourceOf } from '../forward/runner.test.cases';
 import { memoryFolder } from '../inputs/memory-models.test.support';
 import { resolveArchitecture } from '../models/resolution';
+import { scratchFolder } from '../scratch-folder.test.support';
 import { ggufEncoder, ggufFile } from './gguf-file';
 import { readGguf } from './read-gguf.test.support';
 import { EXPERTS, ggufBytes, noise, tinyConfig, tinyPlan } from './tiny-models.test.support';
 import { byteLevelTokenizer } from './tokenizer.test.support';
 
-const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-experts-'));
-afterAll(() => rmSync(scratch, { recursive: true }));
+const scratch = scratchFolder();
 
 const FULL = Array.from({ length: 4 }, () => 'full_attention');
 

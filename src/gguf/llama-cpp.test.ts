@@ -1,8 +1,9 @@
 /** What is written loads in llama.cpp and says there what the model says here. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { SAMPLES } from '../../e2e/disk-folder';
 import { hasLlama, type LlamaModel, llama, logProbabilities } from '../../e2e/llama-cpp';
 import { ggufInNode, mergeInNode } from '../../e2e/merge-in-node';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
@@ -13,6 +14,7 @@ import { type FileTensor, goldenWeights, loadGolden } from '../forward/golden.te
 import { runOracle } from '../forward/oracle';
 import { plainBlocks } from '../models/plain-block';
 import { resolveArchitecture } from '../models/resolution';
+import { scratchFolder } from '../scratch-folder.test.support';
 import {
   EXPRESSIBLE_GOLDENS,
   expressibleConfig,
@@ -23,9 +25,7 @@ import { ggufEncoder, ggufFile } from './gguf-file';
 import { planGguf } from './gguf-plan';
 import { byteLevelTokenizer } from './tokenizer.test.support';
 
-const root = join(import.meta.dirname, '../..');
-const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-'));
-afterAll(() => rmSync(scratch, { recursive: true }));
+const scratch = scratchFolder();
 
 let files = 0;
 /** Runs `look` on a file that llama.cpp has opened. */
@@ -53,7 +53,6 @@ function furthest(a: ArrayLike<number>, b: ArrayLike<number>): number {
 
 // runs wherever llama.cpp's package exists, and fails where it should and does not (e2e/llama-cpp.ts)
 describe.runIf(hasLlama)('the merged sample', () => {
-  const samples = join(root, 'public/samples');
   const recipe = (more: string) => `merge_method: ties
 base_model: base
 models:
@@ -62,16 +61,16 @@ models:
 amalgam: {${more}}
 `;
   const folders = { base: 'base', workshop: 'workshop', harbour: 'harbour' };
-  const text = readFileSync(join(samples, 'texts/workshop.eval.txt'), 'utf8').slice(0, 160);
+  const text = readFileSync(join(SAMPLES, 'texts/workshop.eval.txt'), 'utf8').slice(0, 160);
   const tokenizer = createTokenizer(
-    { tokenizer: readFileSync(join(samples, 'base/tokenizer.json'), 'utf8'), hasSentencePiece: false },
+    { tokenizer: readFileSync(join(SAMPLES, 'base/tokenizer.json'), 'utf8'), hasSentencePiece: false },
     'base',
   );
   const ids = [...tokenizer.prefix, ...tokenizer.encode(text)];
 
   /** Log probabilities of the merge as it is written in safetensors, in f64. */
   const here = async () => {
-    const merged = await mergeInNode(recipe(''), samples, folders);
+    const merged = await mergeInNode(recipe(''), SAMPLES, folders);
     const architecture = resolveArchitecture(parseModelConfig(merged.config!, 'config.json'));
     const weights = new Map<string, FileTensor>(
       [...merged.tensors].map(([name, { dtype, shape, bytes }]) => [
@@ -90,7 +89,7 @@ amalgam: {${more}}
 
   test('has the same ids, the same log probabilities and the same greedy text in F32', async () => {
     const run = await here();
-    const { bytes } = await ggufInNode(recipe('gguf: F32, gguf_only: true'), samples, folders);
+    const { bytes } = await ggufInNode(recipe('gguf: F32, gguf_only: true'), SAMPLES, folders);
     opened(bytes, (model) => {
       expect(model.tokenize(text, true)).toEqual(ids);
       const expected = run(ids);
@@ -103,7 +102,7 @@ amalgam: {${more}}
   });
 
   const written = async (type: string) => {
-    const { bytes } = await ggufInNode(recipe(`gguf: ${type}, gguf_only: true`), samples, folders);
+    const { bytes } = await ggufInNode(recipe(`gguf: ${type}, gguf_only: true`), SAMPLES, folders);
     return opened(bytes, (model) => logProbabilities(model.logits(ids), model.vocabulary));
   };
   let truth: ReturnType<typeof written> | undefined;

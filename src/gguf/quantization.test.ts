@@ -1,22 +1,22 @@
 /** Types and bytes of every tensor are those of llama-quantize. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { hasLlama, llama } from '../../e2e/llama-cpp';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { GGUF_TYPES, type GgufType } from '../formats/gguf-type';
 import { parseModelConfig } from '../formats/model-config';
 import { expectedTensors } from '../models/claim';
 import { resolveArchitecture } from '../models/resolution';
+import { scratchFolder } from '../scratch-folder.test.support';
 import { FILE_TYPES } from './block-types';
 import { ggufEncoder, ggufFile } from './gguf-file';
 import { planGguf } from './gguf-plan';
 import { readGguf } from './read-gguf.test.support';
 import { byteLevelTokenizer } from './tokenizer.test.support';
 
-const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-'));
-afterAll(() => rmSync(scratch, { recursive: true }));
+const scratch = scratchFolder();
 
 /** Rows that 256 divides, and rows that only 32 does, or nothing; of experts as many as named. */
 function config(inner: number, tied: boolean, layers: number, type = 'llama', experts = 0): string {

@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Tokenizer } from 'tokenizers';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { hasLlama, llama } from '../../e2e/llama-cpp';
 import { checkVocabulary, createTokenizer } from '../foreign/tokenizer';
 import { TOKENIZERS } from '../foreign/tokenizers.test.fixture';
+import { scratchFolder } from '../scratch-folder.test.support';
 import { ggufFile } from './gguf-file';
 import { planGguf } from './gguf-plan';
 import { BYTE_TOKENS, ggufTokenizer } from './tokenizer';
@@ -168,8 +168,7 @@ function around(ahead: string[], behind: string[]): Json {
   };
 }
 
-const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-tokenizer-'));
-afterAll(() => rmSync(scratch, { recursive: true }));
+const scratch = scratchFolder();
 
 const ends = ['<|end|>', '<|user|>', '<|endoftext|>'];
 const withEnds = (rstrip: boolean, from = 2000) => ({

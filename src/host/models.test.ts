@@ -1,5 +1,5 @@
-import { fileURLToPath } from 'node:url';
 import { expect, test, vi } from 'vitest';
+import { SAMPLES } from '../../e2e/disk-folder';
 import { sampleModels, startFakeHub } from '../../e2e/fake-hub';
 import { openCached } from '../store/cached-source';
 import { fakeStorage } from '../store/opfs.test.fake';
@@ -7,8 +7,7 @@ import { openModels } from './models';
 
 test('a weight file of an open Hub model is downloaded as it streams, with one request for neighboring pieces', async () => {
   vi.stubGlobal('navigator', fakeStorage().navigator);
-  const samples = fileURLToPath(new URL('../../public/samples', import.meta.url));
-  const hub = await startFakeHub({ models: sampleModels(samples) });
+  const hub = await startFakeHub({ models: sampleModels(SAMPLES) });
   try {
     const models = openModels(() => ({ url: hub.url }));
     const { ref } = await models.addHub('amalgam/base');

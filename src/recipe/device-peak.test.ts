@@ -5,9 +5,8 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { smallSample } from '../../e2e/disk-folder';
+import { SAMPLES, smallSample } from '../../e2e/disk-folder';
 import { type Backend, type BackendBuffer, countedBackend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { GREEDY, generate } from '../evaluate/generation';
@@ -25,7 +24,6 @@ import { partOf } from '../models/architecture';
 import { resolveArchitecture } from '../models/resolution';
 import { splitLayer } from '../models/tensor-role';
 
-const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const config = JSON.parse(readFileSync(join(SAMPLES, 'base/config.json'), 'utf8')) as object;
 const tensors = readTensors(new Uint8Array(readFileSync(join(SAMPLES, 'base/model.safetensors'))));
 const TILE_BYTES = 64 << 10;

@@ -1,5 +1,5 @@
-import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { SAMPLES } from '../../e2e/disk-folder';
 import { type FakeHub, READER_TOKEN, sampleModels, startFakeHub, WRITER_TOKEN } from '../../e2e/fake-hub.ts';
 import { AmalgamError } from '../errors';
 import { openHubModel } from './hub';
@@ -16,12 +16,11 @@ import {
 } from './hub-upload';
 import { findFile } from './model-folder';
 
-const samples = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const PIECE = 1000;
 let server: FakeHub;
 
 beforeAll(async () => {
-  server = await startFakeHub({ models: sampleModels(samples), pieceBytes: PIECE });
+  server = await startFakeHub({ models: sampleModels(SAMPLES), pieceBytes: PIECE });
 });
 afterAll(() => server.close());
 afterEach(() => {

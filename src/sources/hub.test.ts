@@ -3,9 +3,9 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { SAMPLES } from '../../e2e/disk-folder';
 import {
   type FakeHub,
   READER_TOKEN,
@@ -17,11 +17,10 @@ import { openHubModel, searchModels } from './hub';
 import type { Hub } from './hub-request';
 import { findFile } from './model-folder';
 
-const samples = fileURLToPath(new URL('../../public/samples', import.meta.url));
 let server: FakeHub;
 
 beforeAll(async () => {
-  server = await startFakeHub({ models: sampleModels(samples), pageSize: 4 });
+  server = await startFakeHub({ models: sampleModels(SAMPLES), pageSize: 4 });
 });
 afterAll(() => server.close());
 afterEach(() => {
@@ -108,7 +107,7 @@ describe('opening a model', () => {
     expect(model.files).toHaveLength(6);
     expect((await openHubModel(hub(), 'amalgam/gated')).facts).toEqual({ license: 'mit', gated: true });
     for (const file of model.files) {
-      const bytes = await readFile(`${samples}/base/${file.path}`);
+      const bytes = await readFile(`${SAMPLES}/base/${file.path}`);
       expect(file.byteLength).toBe(bytes.length);
       const git = createHash('sha1').update(`blob ${bytes.length}\0`).update(bytes).digest('hex');
       const sha256 = createHash('sha256').update(bytes).digest('hex');

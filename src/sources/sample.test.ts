@@ -1,16 +1,14 @@
 import { openAsBlob, readdirSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { SAMPLES } from '../../e2e/disk-folder';
 import { findFile } from './model-folder';
 import { SAMPLE_FILES, sampleFolders } from './sample';
 
-const onDisk = fileURLToPath(new URL('../../public/samples/', import.meta.url));
-
 test('the table lists exactly the files in public/samples, with their sizes', () => {
   for (const [folder, files] of SAMPLE_FILES) {
-    const directory = join(onDisk, folder.slice('samples/'.length));
+    const directory = join(SAMPLES, folder.slice('samples/'.length));
     const found = readdirSync(directory).map((name) => [name, statSync(join(directory, name)).size]);
     expect([...files].sort()).toEqual(found.sort());
   }
@@ -22,7 +20,7 @@ function serving() {
   const fetch: typeof globalThis.fetch = async (input) => {
     asked.push(String(input));
     const path = String(input).replace('https://app.example/base/samples/', '');
-    return new Response(await openAsBlob(join(onDisk, path)));
+    return new Response(await openAsBlob(join(SAMPLES, path)));
   };
   return { asked, fetch };
 }
@@ -41,7 +39,7 @@ test('files are fetched whole once, from below the base path, and read by ranges
   if (!file) throw new Error('the base has weights');
   expect(asked).toEqual([]);
 
-  const expected = await readFile(join(onDisk, 'base/model.safetensors'));
+  const expected = await readFile(join(SAMPLES, 'base/model.safetensors'));
   const [start, end] = await Promise.all([file.open().read(0, 8), file.open().read(1000, file.byteLength)]);
   expect(Buffer.from(start).equals(expected.subarray(0, 8))).toBe(true);
   expect(Buffer.from(end).equals(expected.subarray(1000))).toBe(true);

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { SAMPLES } from '../../e2e/disk-folder';
 import { type FakeHub, READER_TOKEN, sampleModels, startFakeHub } from '../../e2e/fake-hub.ts';
 import { openHubModel } from '../sources/hub';
 import type { Hub } from '../sources/hub-request';
@@ -11,13 +11,12 @@ import { bytesToDownload, cleanSmallFiles, openCached, openForHeader, throughCac
 import { contentOf, type FakeStorage, fakeStorage, rot } from './opfs.test.fake';
 import { storageFolder, writeWhole } from './opfs-file';
 
-const samples = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const WEIGHTS = 'model.safetensors';
 let server: FakeHub;
 let storage: FakeStorage;
 
 beforeAll(async () => {
-  server = await startFakeHub({ models: sampleModels(samples) });
+  server = await startFakeHub({ models: sampleModels(SAMPLES) });
 });
 afterAll(() => server.close());
 beforeEach(() => {
@@ -28,7 +27,7 @@ beforeEach(() => {
 });
 
 const hub = (): Hub => ({ url: server.url, sleep: async () => {} });
-const onDisk = (path: string) => readFile(`${samples}/base/${path}`);
+const onDisk = (path: string) => readFile(`${SAMPLES}/base/${path}`);
 const byteRequests = () => server.requests.filter((r) => !r.path.startsWith('/api/models'));
 
 function file(folder: ModelFolder, path: string) {

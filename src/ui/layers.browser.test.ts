@@ -4,11 +4,18 @@ import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
 import type { EffectsRequest } from '../reports/evaluate';
 import { channelsOf } from './charts/color-scale';
-import { actOnRun, closeStudio, idle, openStudio, openTies, show } from './open-studio.test.support';
-import { savedFiles } from './saved-files.test.support';
+import {
+  actOnRun,
+  closeStudio,
+  idle,
+  openStudio,
+  openTies,
+  savedFiles,
+  show,
+  waitFor,
+} from './open-studio.test.support';
 import { currentRun, predictedRuns } from './state/runs';
 import { editRecipe, setView } from './state/studio';
-import { waitFor } from './wait-for.test.support';
 
 afterEach(closeStudio);
 

@@ -1,12 +1,14 @@
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import { page } from 'vitest/browser';
 import { startStudio } from './start';
 import type { Studio, StudioWorker } from './state/studio';
 import { TABS } from './state/tabs';
-import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
+
+/** `vi.waitFor` with the patience that a busy machine needs. */
+export const waitFor: typeof vi.waitFor = (check, options = 60_000) => vi.waitFor(check, options);
 
 /** Opens the studio on a wide page with a fake worker, contributors unfolded. @param shows text to wait for; default: the sample is planned */
 export async function openStudio(
@@ -67,3 +69,18 @@ export function closeStudio(): void {
 
 /** Waits until the engine is at no job. */
 export const idle = ({ store }: Studio) => waitFor(() => expect(store.getState().job).toBeNull());
+
+/** The files a click makes the browser save, by name. */
+export function savedFiles(): Map<string, Promise<string>> {
+  const saved = new Map<string, Promise<string>>();
+  const blobs = new Map<string, Blob>();
+  vi.spyOn(URL, 'createObjectURL').mockImplementation((blob) => {
+    const url = `blob:test/${blobs.size}`;
+    blobs.set(url, blob as Blob);
+    return url;
+  });
+  vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (this: HTMLAnchorElement) {
+    saved.set(this.download, blobs.get(this.href)!.text());
+  });
+  return saved;
+}

@@ -1,8 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
-import { closeStudio, openTies, show } from './open-studio.test.support';
+import { closeStudio, openTies, show, waitFor } from './open-studio.test.support';
 import type { StudioWorker } from './state/studio';
-import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 import { holding } from './worker-running.test.fixture';
 

@@ -1,10 +1,9 @@
 import { afterEach, expect, test } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
-import { closeStudio, openStudio, openTies } from './open-studio.test.support';
+import { closeStudio, openStudio, openTies, waitFor } from './open-studio.test.support';
 import { ACTIONS, type Action, allActions } from './state/actions';
 import { buildRecipe } from './state/built-recipe';
 import { methodOf, type Studio, setView } from './state/studio';
-import { waitFor } from './wait-for.test.support';
 
 afterEach(closeStudio);
 

@@ -3,11 +3,9 @@ import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import type { InterruptedRun } from '../reports/merge';
-import { actOnRun, closeStudio, openTies, show } from './open-studio.test.support';
-import { savedFiles } from './saved-files.test.support';
+import { actOnRun, closeStudio, openTies, savedFiles, show, waitFor } from './open-studio.test.support';
 import { currentRun, finishedRuns, interruptedRuns } from './state/runs';
 import { editRecipe, type Studio, type StudioWorker, setView } from './state/studio';
-import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 import { holding } from './worker-running.test.fixture';
 

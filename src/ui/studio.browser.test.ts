@@ -3,11 +3,10 @@ import { page, userEvent } from 'vitest/browser';
 import type { InterruptedRun } from '../reports/merge';
 import type { PlanProblem } from '../reports/plan';
 import { draft } from './local/database';
-import { closeStudio, idle, openStudio, openTies, show } from './open-studio.test.support';
+import { closeStudio, idle, openStudio, openTies, show, waitFor } from './open-studio.test.support';
 import { recipeLink } from './state/recipe-draft';
 import { currentRun } from './state/runs';
 import { editRecipe, type Studio, type StudioWorker, setView } from './state/studio';
-import { waitFor } from './wait-for.test.support';
 import { fixtureWorker } from './worker.test.fixture';
 import { holding } from './worker-running.test.fixture';
 

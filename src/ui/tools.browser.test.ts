@@ -1,10 +1,9 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
-import { closeStudio, idle, openStudio, show } from './open-studio.test.support';
+import { closeStudio, idle, openStudio, show, waitFor } from './open-studio.test.support';
 import { currentRun } from './state/runs';
 import { editSlice, type StudioWorker } from './state/studio';
-import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 import { holding } from './worker-running.test.fixture';
 

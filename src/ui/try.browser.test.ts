@@ -11,11 +11,10 @@ import type {
   MemoryRequest,
   RunningProgress,
 } from '../reports/evaluate';
-import { closeStudio, idle, openTies, show } from './open-studio.test.support';
+import { closeStudio, idle, openTies, show, waitFor } from './open-studio.test.support';
 import type { MeasureText } from './state/measure-state';
 import { partStretches } from './state/measure-texts';
 import { editRecipe } from './state/studio';
-import { waitFor } from './wait-for.test.support';
 import { fixtureMemory, holding } from './worker-running.test.fixture';
 
 afterEach(closeStudio);

@@ -5,6 +5,13 @@ import { f16ToF32 } from '../../formats/half';
 import type { Kernel } from '../kernel';
 import { ACTIVATION_CODE } from '../kernels/activation';
 import { DTYPE_CODE } from '../kernels/encoding';
+import {
+  ATTENTIONS,
+  attentionCase,
+  LOG_SUM_COLUMNS,
+  logSumCase,
+  ROW_CASES,
+} from '../kernels/forward-kernels.test.cases';
 import { after as contentsAfter, floats, packed } from '../kernels/forward-kernels.test.fixture';
 import { matmul, matmulFew, matmulPacked, PANEL, packPanels } from '../kernels/matmul';
 import { inputGram } from '../kernels/products';
@@ -290,5 +297,35 @@ describe('Gram matrices', () => {
       for (let j = 0; j < i; j++) expect(s[i * width + j]).toBe(s[j * width + i]);
     }
     expect(s.every((v, e) => v !== symmetric[e])).toBe(whole);
+  });
+});
+
+describe('rows', () => {
+  it.each(ROW_CASES.map((one) => [one.title, one] as const))(
+    '%s',
+    async (_, { kernel, contents, params, outputs }) => {
+      for (const output of outputs) await close(kernel, contents, params, output);
+    },
+  );
+
+  it.each(LOG_SUM_COLUMNS)('log-sum-exp of %i columns', async (columns) => {
+    const { kernel, contents, params } = logSumCase(columns);
+    await close(kernel, contents, params, 'sums');
+    const [first, last, none] = await close(kernel, contents, params, 'picked');
+    const { logits } = contents();
+    expect([first, last, none]).toEqual([logits![0], logits![columns + 1 + columns - 1], -1]);
+  });
+});
+
+describe('attention', () => {
+  it.each(ATTENTIONS.map((one) => [attentionCase(one).title, one] as const))('%s', async (_, one) => {
+    const { kernel, contents, params } = attentionCase(one);
+    const y = await close(kernel, contents, params);
+    // a row alone in its group has the bits it has beside others
+    const alone = attentionCase(one, 5);
+    const bytes = await contentsAfter(engine, kernel as Kernel, alone.contents(), alone.params, 'y');
+    const [heads, , , value4] = one;
+    const row = [5 * heads * 4 * value4, 6 * heads * 4 * value4];
+    expect(new Float32Array(bytes.buffer).slice(...row)).toEqual(y.slice(...row));
   });
 });

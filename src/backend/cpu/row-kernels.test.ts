@@ -1,15 +1,10 @@
-/** Softmax, activations, norms and log-sum-exps in WebAssembly against f64. */
+/** Functions and ranks in WebAssembly against f64. */
 import { describe, expect, it } from 'vitest';
 import { exact } from '../exact';
-import { ACTIVATION_CODE, activate, capLogits, logSum, NORM_CODE, normLine } from '../kernels/activation';
+import { ACTIVATION_CODE } from '../kernels/activation';
 import { floats } from '../kernels/forward-kernels.test.fixture';
 import { erf } from '../special';
-import { createCpuBackend } from './cpu-backend';
 import { instantiateKernels } from './cpu-memory';
-import { closeToReference } from './references.test.support';
-
-const engine = createCpuBackend();
-const close = closeToReference(engine);
 
 describe('functions against f64', () => {
   const memory = new WebAssembly.Memory({ initial: 64, maximum: 65_536 });
@@ -158,69 +153,6 @@ describe('ranks of |τ| in rows', () => {
         const untold = selected(() => kernels.selectRows(at, n, 4096, cols, ranks, table, 5, 6, 64));
         expect(untold, `${cols} columns, ε ${epsilon}`).toEqual(told);
       }
-    }
-  });
-});
-
-describe('against their formulas', () => {
-  it.each([1, 3, 1023, 1024, 1025, 3000])('log-sum-exp of %i columns', async (columns) => {
-    const rows = 3;
-    const segments = Math.ceil(columns / 1024);
-    const contents = () => ({
-      logits: floats(rows * (columns + 1), 5, 30),
-      targets: Uint32Array.of(7, 7 + columns - 1, 3),
-      sums: new Float32Array(2 + rows * segments * 2),
-      picked: new Float32Array(rows),
-    });
-    const params = { rows, columns, stride: columns + 1, first_column: 7, sums_begin: 2, factor: 1 };
-    await close(logSum, contents, params, 'sums');
-    const picked = await close(logSum, contents, params, 'picked');
-    const { logits } = contents();
-    expect([...picked]).toEqual([logits[0], logits[columns + 1 + columns - 1], 0]);
-  });
-
-  it.each([4, 12, 63, 896])('activations and caps of rows of %i', async (inner) => {
-    const rows = 3;
-    for (const gated of [0, 1]) {
-      for (const kind of Object.values(ACTIVATION_CODE)) {
-        const x_stride = inner * 2 + 4;
-        await close(
-          activate,
-          () => ({ x: floats(rows * x_stride, 6, 8), y: floats(rows * (inner + 3), 7) }),
-          { rows, inner, x_stride, y_stride: inner + 3, gated, kind },
-        );
-      }
-    }
-    for (const cap of [0, 30]) {
-      await close(capLogits, () => ({ x: floats(inner, 8, 50) }), { elements: inner, factor: 0.5, cap }, 'x');
-    }
-  });
-
-  it.each(Object.values(NORM_CODE))('norms, kind %i', async (kind) => {
-    for (const width of [4, 64, 896]) {
-      const [rows, groups] = [3, 2];
-      const x_stride4 = (groups * (width + 4)) / 4 + 1;
-      await close(
-        normLine,
-        () => ({
-          x: floats(4 + rows * x_stride4 * 4, 9, 3).map((v) => v + 1),
-          weight: floats(width, 10),
-          bias: floats(width, 11),
-          y: floats(rows * (groups * width + 4), 12),
-        }),
-        {
-          rows,
-          groups,
-          group_stride4: (width + 4) / 4,
-          width4: width / 4,
-          x_begin4: 1,
-          x_stride4,
-          y_stride4: (groups * width) / 4 + 1,
-          kind,
-          biased: kind === NORM_CODE.layer ? 1 : 0,
-          epsilon: 1e-5,
-        },
-      );
     }
   });
 });

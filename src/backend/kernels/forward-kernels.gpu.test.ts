@@ -9,18 +9,16 @@ import { createCpuBackend } from '../cpu/cpu-backend';
 import { createGpuBackend } from '../gpu/gpu-backend';
 import { wgslOf } from '../gpu/wgsl';
 import type { Kernel } from '../kernel';
-import {
-  ACTIVATION_CODE,
-  activate,
-  capLogits,
-  LOG_SUM_SEGMENT,
-  logSum,
-  NORM_CODE,
-  norm,
-  normLine,
-} from './activation';
+import { ACTIVATION_CODE, activate, capLogits, logSum, norm, normLine } from './activation';
 import { attention, attentionLine, placeHeads, placeProjected } from './attention';
 import { DTYPE_CODE } from './encoding';
+import {
+  ATTENTIONS,
+  attentionCase,
+  LOG_SUM_COLUMNS,
+  logSumCase,
+  ROW_CASES,
+} from './forward-kernels.test.cases';
 import { after, comparison, floats, packed, tolerance } from './forward-kernels.test.fixture';
 import { sharedGpu } from './kernels.test.support';
 import { type MatmulForm, matmul, matmulFew } from './matmul';
@@ -206,100 +204,15 @@ describe('rows', () => {
     await expectClose(embed, { table, ids, y }, { ...params, add: 1, scale: 1 });
   });
 
-  it.each(Object.entries(NORM_CODE))('norm %s', async (_, kind) => {
-    for (const [rows, groups, width] of [
-      [5, 1, 200],
-      [33, 4, 16],
-    ] as const) {
-      const stride = groups * width + 8;
-      for (const kernel of [norm, normLine]) {
-        await expectClose(
-          kernel,
-          {
-            x: floats(rows * stride, 7),
-            weight: floats(width, 8),
-            bias: floats(width, 9),
-            y: new Float32Array(rows * groups * width),
-          },
-          {
-            rows,
-            groups,
-            group_stride4: width / 4,
-            width4: width / 4,
-            x_begin4: 1,
-            x_stride4: stride / 4,
-            y_stride4: (groups * width) / 4,
-            kind,
-            biased: kind >= NORM_CODE.layer ? 1 : 0,
-            epsilon: 1e-3,
-          },
-        );
-      }
-    }
-  });
+  it.each(ROW_CASES.map((one) => [one.title, one] as const))(
+    '%s',
+    async (_, { kernel, contents, params, outputs }) => {
+      for (const output of outputs) await expectClose(kernel, contents(), params, output);
+      if (kernel === normLine) await expectClose(norm, contents(), params);
+    },
+  );
 
-  it.each([
-    [0, 0],
-    [3, 0],
-    [4, 0],
-    [3, 1],
-    [4, 1],
-  ])('place-heads, %i pairs rotate, neighbors %i', async (half, adjacent) => {
-    const [rows, heads, dim] = [6, 3, 8];
-    const places = Uint32Array.from([4, 0, 5, 1, 6, 2, 0, 3, 1, 4, 2, 5]);
-    for (const keep_rows of [0, 1]) {
-      await expectClose(
-        placeHeads,
-        {
-          x: floats(rows * 80, 10),
-          places,
-          angles: floats(6 * 2 * Math.max(half, 1), 11),
-          y: new Float32Array(7 * (heads * (dim + 1) + 2)),
-        },
-        {
-          rows,
-          heads,
-          head_dim: dim,
-          half,
-          x_begin: 4,
-          x_stride: 80,
-          head_stride: 12,
-          // two heads, then the third elsewhere
-          group: 2,
-          group_stride: 40,
-          adjacent,
-          y_begin: 1,
-          y_dim: dim + 1,
-          y_stride: heads * (dim + 1) + 2,
-          keep_rows,
-        },
-      );
-    }
-  });
-
-  it.each([
-    [0, 0],
-    [3, 0],
-    [4, 1],
-  ])('place-projected, %i pairs rotate, neighbors %i', async (half, adjacent) => {
-    const [rows, heads, key_heads, head_dim] = [5, 4, 2, 8];
-    const contents = {
-      x: floats(rows * 84, 10),
-      places: Uint32Array.from([4, 0, 6, 3, 0, 2, 1, 5, 3, 4]),
-      angles: floats(6 * 2 * Math.max(half, 1), 11),
-      queries: new Float32Array(rows * heads * head_dim),
-      keys: new Float32Array(7 * key_heads * head_dim),
-      values: new Float32Array(7 * key_heads * head_dim),
-    };
-    const params = {
-      ...{ rows, heads, key_heads, head_dim, half, adjacent, x_stride: 84 },
-      ...{ query_begin: 1, query_stride: 9, key_begin: 40, key_stride: 10, value_begin: 60, value_stride: 8 },
-    };
-    for (const output of ['queries', 'keys', 'values'])
-      await expectClose(placeProjected, contents, params, output);
-  });
-
-  it('gather-rows, add-scaled, cap-logits, count-non-finite', async () => {
+  it('gather-rows, count-non-finite', async () => {
     const picks = Uint32Array.from([3, 0, 3]);
     await expectClose(
       gatherRows,
@@ -307,10 +220,6 @@ describe('rows', () => {
       { rows: 3, width: 70 },
     );
     const n = 1111;
-    await expectClose(addScaled, { x: floats(n, 13), y: floats(n, 14) }, { elements: n, scale: 0.22 });
-    for (const cap of [0, 3]) {
-      await expectClose(capLogits, { x: floats(n, 15, 40) }, { elements: n, factor: 0.7, cap }, 'x');
-    }
     const x = new Uint32Array(floats(n, 16).buffer);
     x.set([0x7fc00000, 0xff800000, 0x7f800001], 500);
     const counts = Uint32Array.from([1, 2]);
@@ -326,32 +235,16 @@ describe('rows', () => {
     }
   });
 
-  it.each(Object.entries(ACTIVATION_CODE))('activate %s', async (_, kind) => {
-    const [rows, inner] = [5, 67];
-    // beyond ±88 a careless exponential overflows
-    const x = floats(rows * 2 * inner, 17, 8);
-    x.set([0, -0, 100, -100, 1e-4, -1e-4, 0.7, -0.7]);
-    for (const gated of [0, 1]) {
-      await expectClose(
-        activate,
-        { x, y: new Float32Array(rows * 68) },
-        { rows, inner, x_stride: 2 * inner, y_stride: 68, gated, kind },
-      );
-    }
+  it.each(LOG_SUM_COLUMNS)('log-sum of %i columns', async (columns) => {
+    const { kernel, contents, params } = logSumCase(columns);
+    for (const output of ['sums', 'picked']) await expectClose(kernel, contents(), params, output);
   });
+});
 
-  it('log-sum', async () => {
-    const [rows, columns, stride] = [3, 2 * LOG_SUM_SEGMENT + 77, 2200];
-    const segments = Math.ceil(columns / LOG_SUM_SEGMENT);
-    const contents = {
-      logits: floats(rows * stride, 18, 30),
-      targets: Uint32Array.from([100, 100 + columns - 1, 99]),
-      sums: new Float32Array(2 + rows * segments * 2),
-      picked: Float32Array.from([-1, -1, -1]),
-    };
-    const params = { rows, columns, stride, first_column: 100, sums_begin: 2, factor: 1 };
-    await expectClose(logSum, contents, params, 'sums');
-    const picked = await expectClose(logSum, contents, params, 'picked');
-    expect([...picked]).toEqual([contents.logits[0], contents.logits[stride + columns - 1], -1]);
+describe('attention', () => {
+  it.each(ATTENTIONS.map((one) => [attentionCase(one).title, one] as const))('%s', async (_, one) => {
+    const { contents, params } = attentionCase(one);
+    const y = await expectClose(attention, contents(), params);
+    expect(await expectClose(attentionLine, contents(), params)).toEqual(y);
   });
 });

@@ -1,13 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { closeSync, mkdtempSync, openSync, rmSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { closeSync, openSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { scratchFolder } from '../../scratch-folder.test.support';
 import { pieceDigest } from './sha256';
 import { DiskFile } from './storage';
 
-const folder = mkdtempSync(join(tmpdir(), 'amalgam-disk-file-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = scratchFolder();
 
 test('a file of 5 GiB has its size, and its bytes wherever they are', async () => {
   const path = join(folder, 'large');

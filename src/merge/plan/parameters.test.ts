@@ -1,8 +1,7 @@
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { diskFolder } from '../../../e2e/disk-folder';
+import { diskFolder, SAMPLES } from '../../../e2e/disk-folder';
 import { planInNode } from '../../../e2e/merge-in-node';
 import type { Recipe } from '../../formats/recipe';
 import { openerOf, recipeOf, safetensors } from '../../inputs/memory-models.test.support';
@@ -127,8 +126,6 @@ describe('resolveParameters', () => {
     expect(resolve([level]).faults.map((f) => f.reason)).toEqual([reason]);
   });
 });
-
-const SAMPLES = fileURLToPath(new URL('../../../public/samples', import.meta.url));
 
 test('a λ for each kind of tensor put into a plan makes the plan of that recipe', async () => {
   const names = ['base', 'kitchen', 'workshop'];

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { diskFolder } from '../../../e2e/disk-folder';
+import { diskFolder, SAMPLES } from '../../../e2e/disk-folder';
 import { planInNode } from '../../../e2e/merge-in-node';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { serveThread } from '../../host/serve-thread';
@@ -10,8 +9,6 @@ import { inputsOf, startThreadsHere } from '../../host/threads.test.support';
 import { measurableTensors, measureTensors, openStatistics, statisticsWork } from './delta-statistics';
 import { deltaStatistics } from './delta-statistics.test.support';
 
-const samples = fileURLToPath(new URL('../../../public/samples', import.meta.url));
-
 it('the same statistics in the same order, whatever the threads and the tiles', async () => {
   const recipe = {
     merge_method: 'task_arithmetic',
@@ -19,9 +16,9 @@ it('the same statistics in the same order, whatever the threads and the tiles', 
     models: ['base+kitchen', 'workshop'].map((model) => ({ model, parameters: { weight: 1 } })),
   };
   const names = ['base', 'kitchen', 'workshop'];
-  const folders = await Promise.all(names.map((name) => diskFolder(name, join(samples, name))));
+  const folders = await Promise.all(names.map((name) => diskFolder(name, join(SAMPLES, name))));
   const named = Object.fromEntries(folders.map((folder) => [folder.path, folder]));
-  const { plan, read } = await planInNode(JSON.stringify(recipe), samples, named);
+  const { plan, read } = await planInNode(JSON.stringify(recipe), SAMPLES, named);
   const alone = await deltaStatistics(plan, read);
   // decoded first, kernel by kernel
   const decoded = await deltaStatistics(plan, read, 4096, { ...createCpuBackend(), kind: 'webgpu' });

@@ -1,8 +1,7 @@
 /** Predicted reports against the reports of real merges of the sample: what was promised from statistics must come true. */
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { smallSample } from '../../../e2e/disk-folder';
+import { SAMPLES, smallSample } from '../../../e2e/disk-folder';
 import { mergeInNode, planInNode } from '../../../e2e/merge-in-node';
 import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { TensorReport } from '../../reports/job';
@@ -12,20 +11,19 @@ import { deltaStatistics } from './delta-statistics.test.support';
 import { type PredictedReport, sampledError } from './predicted-report';
 import { Predictor } from './predictor';
 
-const samples = fileURLToPath(new URL('../../../public/samples', import.meta.url));
 const CONTRIBUTORS = ['base+kitchen', 'base+harbour', 'workshop'];
 // whole tensors, as most of what is predicted is sampled from them, of four layers
 const folders = Object.fromEntries(
   await Promise.all(
     ['base', 'kitchen', 'harbour', 'workshop'].map(
-      async (name) => [name, await smallSample(name, join(samples, name), { layers: 4 })] as const,
+      async (name) => [name, await smallSample(name, join(SAMPLES, name), { layers: 4 })] as const,
     ),
   ),
 );
 
 let statistics: DeltaStatistics[];
 beforeAll(async () => {
-  const { plan, read } = await planInNode(recipeOf('task_arithmetic', {}, {}), samples, folders);
+  const { plan, read } = await planInNode(recipeOf('task_arithmetic', {}, {}), SAMPLES, folders);
   statistics = await deltaStatistics(plan, read);
 });
 
@@ -67,7 +65,7 @@ async function predictedAndMerged(method: string, parameters: Numbers, model: Nu
       () => resolveParameters(descriptor.modelParameters, [{ weight: 1, ...model }], '', 0).values,
     ),
   }));
-  const { reports } = await mergeInNode(recipeOf(method, parameters, model, names), samples, folders);
+  const { reports } = await mergeInNode(recipeOf(method, parameters, model, names), SAMPLES, folders);
   const byName = new Map(predicted.map((r) => [r.name, r]));
   const pairs = reports.flatMap((real): Pairs => {
     const said = byName.get(real.name);
@@ -274,7 +272,7 @@ it.each([
 });
 
 it('does not depend on the tile size', async () => {
-  const { plan, read } = await planInNode(recipeOf('task_arithmetic', {}, {}), samples, folders);
+  const { plan, read } = await planInNode(recipeOf('task_arithmetic', {}, {}), SAMPLES, folders);
   const small = await deltaStatistics(plan, read, 4096);
   expect(small.map((p) => [p.name, p.sample, p.contributors])).toEqual(
     statistics.map((p) => [p.name, p.sample, p.contributors]),

@@ -1,15 +1,12 @@
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { diskFolder } from '../../../e2e/disk-folder';
+import { diskFolder, SAMPLES } from '../../../e2e/disk-folder';
 import { planInNode } from '../../../e2e/merge-in-node';
 import { openModels } from '../../host/models';
 import { sampledWords } from '../../reports/sampled-changes';
 import type { ModelFolder } from '../../sources/model-folder';
 import { deltaStatistics } from './delta-statistics.test.support';
 import { measure, sampleChanges } from './sampled-changes';
-
-const SAMPLES = fileURLToPath(new URL('../../../public/samples', import.meta.url));
 
 /** A folder that counts what is read of its files. */
 function counted(folder: ModelFolder, onRead: (bytes: number) => void): ModelFolder {

@@ -1,8 +1,8 @@
 /** Mixtures of tiny dense models: what is written, against the dense models in f64 and against llama.cpp. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { hasLlama, llama, logProbabilities } from '../../../e2e/llama-cpp';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { parseModelConfig } from '../../formats/model-config';
@@ -11,6 +11,7 @@ import { runOracle } from '../../forward/oracle';
 import { openRunner } from '../../forward/runner';
 import { ROOMY, sourceOf } from '../../forward/runner.test.cases';
 import { resolveArchitecture } from '../../models/resolution';
+import { scratchFolder } from '../../scratch-folder.test.support';
 import { fakeStorage } from '../../store/opfs.test.fake';
 import { listOutputs } from '../../write/finished-outputs';
 import {
@@ -25,8 +26,7 @@ import {
   written,
 } from './mixture.test.support';
 
-const scratch = mkdtempSync(join(tmpdir(), 'amalgam-moe-'));
-afterAll(() => rmSync(scratch, { recursive: true }));
+const scratch = scratchFolder();
 beforeEach(() => vi.stubGlobal('navigator', fakeStorage().navigator));
 
 async function logitsOf(json: Record<string, unknown>, tensors: ReadonlyMap<string, FileTensor>) {

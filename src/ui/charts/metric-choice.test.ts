@@ -1,8 +1,7 @@
 /** Every method with its default settings, on the sample: no picture of one color, before or after the merge, without a line with the reason. */
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { smallSample } from '../../../e2e/disk-folder';
+import { SAMPLES, smallSample } from '../../../e2e/disk-folder';
 import { mergeInNode, planInNode } from '../../../e2e/merge-in-node';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import type { MergeMethod } from '../../merge/method';
@@ -17,13 +16,12 @@ import type { RecipeTraits } from './measured';
 import { absenceOf, constantReason, defaultMetric, isFlat, nextMetric } from './metric-choice';
 import { isAwaited, type Metric, type MetricId, measure, metricById, metrics } from './metrics';
 
-const samples = fileURLToPath(new URL('../../../public/samples', import.meta.url));
 const LAYERS = 3;
 const folders = Object.fromEntries(
   await Promise.all(
     ['base', 'kitchen', 'harbour', 'workshop'].map(
       async (name) =>
-        [name, await smallSample(name, join(samples, name), { layers: LAYERS, narrower: 2 })] as const,
+        [name, await smallSample(name, join(SAMPLES, name), { layers: LAYERS, narrower: 2 })] as const,
     ),
   ),
 );
@@ -58,7 +56,7 @@ async function statisticsOf(names: readonly string[]): Promise<DeltaStatistics[]
   if (found) return found;
   const models = names.map((model) => ({ model, parameters: { weight: 1 } }));
   const recipe = { merge_method: 'task_arithmetic', base_model: 'base', models };
-  const { plan, read } = await planInNode(JSON.stringify(recipe), samples, folders);
+  const { plan, read } = await planInNode(JSON.stringify(recipe), SAMPLES, folders);
   const made = await deltaStatistics(plan, read);
   known.set(key, made);
   return made;
@@ -133,7 +131,7 @@ describe.each(methods.map((m) => [m.id, m] as const))('%s', (_, method) => {
       recipeSettings(recipe!, method, LAYERS),
     );
     const before = check({ ...traits, hasBase: true }, ids, predicted);
-    const { reports } = await mergeInNode(text, samples, folders, undefined, UNPREPARED);
+    const { reports } = await mergeInNode(text, SAMPLES, folders, undefined, UNPREPARED);
     const after = check(traits, ids, reports);
     // where a base is, the merge is seen against it
     if (traits.hasBase) expect(after.metric).toBe('mergedSparsity');
