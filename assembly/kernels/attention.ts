@@ -1,4 +1,5 @@
 import { exp4, largest, plus4, softCap4, sumOf } from './lib/exponential';
+import { fourByEight, high0, high1, high2, high3, low0, low1, low2, low3 } from './lib/panels';
 
 // Heads to their places, rotated: shaders/attention/place-heads.wgsl. In halves, four pairs at a time.
 
@@ -176,47 +177,15 @@ export function softmaxLine(line: usize, columns: i32, first: i32, end: i32): vo
 
 /** Eight dimensions of four rows. */
 function mixFour(shares: usize, sharePitch: usize, v: usize, vPitch: usize, n: i32, y: usize, yPitch: usize): void {
-  let a = f32x4.splat(0);
-  let b = a;
-  let c = a;
-  let d = a;
-  let e = a;
-  let f = a;
-  let g = a;
-  let h = a;
-  let s1 = shares + sharePitch;
-  let s2 = s1 + sharePitch;
-  let s3 = s2 + sharePitch;
-  const end = shares + (<usize>n << 2);
-  while (shares < end) {
-    const low = v128.load(v);
-    const high = v128.load(v, 16);
-    const p = v128.load32_splat(shares);
-    a = f32x4.add(a, f32x4.mul(p, low));
-    b = f32x4.add(b, f32x4.mul(p, high));
-    const q = v128.load32_splat(s1);
-    c = f32x4.add(c, f32x4.mul(q, low));
-    d = f32x4.add(d, f32x4.mul(q, high));
-    const r = v128.load32_splat(s2);
-    e = f32x4.add(e, f32x4.mul(r, low));
-    f = f32x4.add(f, f32x4.mul(r, high));
-    const s = v128.load32_splat(s3);
-    g = f32x4.add(g, f32x4.mul(s, low));
-    h = f32x4.add(h, f32x4.mul(s, high));
-    shares += 4;
-    s1 += 4;
-    s2 += 4;
-    s3 += 4;
-    v += vPitch;
-  }
-  v128.store(y, a);
-  v128.store(y, b, 16);
-  v128.store(y + yPitch, c);
-  v128.store(y + yPitch, d, 16);
-  v128.store(y + 2 * yPitch, e);
-  v128.store(y + 2 * yPitch, f, 16);
-  v128.store(y + 3 * yPitch, g);
-  v128.store(y + 3 * yPitch, h, 16);
+  fourByEight(shares, shares + sharePitch, shares + 2 * sharePitch, shares + 3 * sharePitch, 4, v, vPitch, n);
+  v128.store(y, low0);
+  v128.store(y, high0, 16);
+  v128.store(y + yPitch, low1);
+  v128.store(y + yPitch, high1, 16);
+  v128.store(y + 2 * yPitch, low2);
+  v128.store(y + 2 * yPitch, high2, 16);
+  v128.store(y + 3 * yPitch, low3);
+  v128.store(y + 3 * yPitch, high3, 16);
 }
 
 /** Sixteen dimensions of one row. */

@@ -1,6 +1,6 @@
 import { encodeQ4K, encodeQ5K, encodeQ6K } from './lib/k-blocks';
 import { canonical, EXPONENT, flush, lanesSum, narrowBf16x4, narrowF16x4, notFinite, widenF16 } from './lib/lanes';
-import { encodeQ4_0, encodeQ4_1, encodeQ5_0, encodeQ5_1, encodeQ8_0, encodeWeighted } from './lib/simple-blocks';
+import { encodePlain, encodeQ8_0, encodeWeighted } from './lib/simple-blocks';
 
 export { changeSquares } from './lib/lanes';
 
@@ -148,9 +148,10 @@ export function encodeBlocks(
   else if (type == 12) encodeQ4K(x, columns, importance, out, scratch);
   else if (type == 13) encodeQ5K(x, columns, importance, out, scratch);
   else if (type == 14) encodeQ6K(x, columns, importance, out, scratch);
-  else if (importance) encodeWeighted(x, columns, importance, type < 6 ? 15 : 31, (type & 1) == 1, out, scratch);
-  else if (type == 2) encodeQ4_0(x, columns, out, scratch);
-  else if (type == 3) encodeQ4_1(x, columns, out, scratch);
-  else if (type == 6) encodeQ5_0(x, columns, out, scratch);
-  else encodeQ5_1(x, columns, out, scratch);
+  else {
+    const most = type < 6 ? 15 : 31;
+    const withMin = (type & 1) == 1;
+    if (importance) encodeWeighted(x, columns, importance, most, withMin, out, scratch);
+    else encodePlain(x, columns, most, withMin, out, scratch);
+  }
 }

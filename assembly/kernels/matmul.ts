@@ -1,8 +1,7 @@
-import { aimSums, put8 } from './lib/row-sums';
-import { wide4, widenF16 } from './lib/stored-weights';
+import { transpose4 } from './lib/lanes';
+import { aimSums, fourByEight, high0, high1, high2, high3, low0, low1, low2, low3, put8, wide4, widenF16 } from './lib/panels';
 
 export { cutInputs, encodePanels, matmulEncoded } from './lib/encoded-panels';
-
 
 // The linear layer y = add·y + bias + scale · x·wᵀ with f32 sums: shaders/lib/matmul.wgsl. Weights are widened when they
 // are packed into panels of eight outputs, [k][8]; a panel stays in the first cache while all rows of x pass it in fours.
@@ -14,18 +13,7 @@ const PANEL_INPUTS: i32 = 256;
 function packFour<T>(w0: usize, w1: usize, w2: usize, w3: usize, to: usize, n: i32): void {
   const step = 4 * sizeof<T>();
   for (let k = 0; k < n; k += 4) {
-    const a = wide4<T>(w0);
-    const b = wide4<T>(w1);
-    const c = wide4<T>(w2);
-    const d = wide4<T>(w3);
-    const e = v128.shuffle<u32>(a, b, 0, 4, 1, 5);
-    const f = v128.shuffle<u32>(c, d, 0, 4, 1, 5);
-    const g = v128.shuffle<u32>(a, b, 2, 6, 3, 7);
-    const h = v128.shuffle<u32>(c, d, 2, 6, 3, 7);
-    v128.store(to, v128.shuffle<u64>(e, f, 0, 2));
-    v128.store(to, v128.shuffle<u64>(e, f, 1, 3), 32);
-    v128.store(to, v128.shuffle<u64>(g, h, 0, 2), 64);
-    v128.store(to, v128.shuffle<u64>(g, h, 1, 3), 96);
+    transpose4(wide4<T>(w0), wide4<T>(w1), wide4<T>(w2), wide4<T>(w3), to, 32);
     w0 += step;
     w1 += step;
     w2 += step;
@@ -45,43 +33,11 @@ function pack<T>(w: usize, pitch: usize, width: i32, to: usize, n: i32): void {
 
 /** Four rows of x by a panel. */
 function fourRows(x: usize, xPitch: usize, panel: usize, n: i32, y: usize, yPitch: usize): void {
-  let a = f32x4.splat(0);
-  let b = a;
-  let c = a;
-  let d = a;
-  let e = a;
-  let f = a;
-  let g = a;
-  let h = a;
-  let x1 = x + xPitch;
-  let x2 = x1 + xPitch;
-  let x3 = x2 + xPitch;
-  const end = x + (<usize>n << 2);
-  while (x < end) {
-    const low = v128.load(panel);
-    const high = v128.load(panel, 16);
-    const p = v128.load32_splat(x);
-    a = f32x4.add(a, f32x4.mul(p, low));
-    b = f32x4.add(b, f32x4.mul(p, high));
-    const q = v128.load32_splat(x1);
-    c = f32x4.add(c, f32x4.mul(q, low));
-    d = f32x4.add(d, f32x4.mul(q, high));
-    const r = v128.load32_splat(x2);
-    e = f32x4.add(e, f32x4.mul(r, low));
-    f = f32x4.add(f, f32x4.mul(r, high));
-    const s = v128.load32_splat(x3);
-    g = f32x4.add(g, f32x4.mul(s, low));
-    h = f32x4.add(h, f32x4.mul(s, high));
-    x += 4;
-    x1 += 4;
-    x2 += 4;
-    x3 += 4;
-    panel += 32;
-  }
-  put8(y, a, b);
-  put8(y + yPitch, c, d);
-  put8(y + 2 * yPitch, e, f);
-  put8(y + 3 * yPitch, g, h);
+  fourByEight(x, x + xPitch, x + 2 * xPitch, x + 3 * xPitch, 4, panel, 32, n);
+  put8(y, low0, high0);
+  put8(y + yPitch, low1, high1);
+  put8(y + 2 * yPitch, low2, high2);
+  put8(y + 3 * yPitch, low3, high3);
 }
 
 /** One row of x by a panel. */
@@ -182,14 +138,14 @@ function interleave<T>(w: usize, pitch: usize, to: usize, n: i32): void {
     at += pitch;
     const h = load4<T>(at);
     if (isFloat<T>()) {
-      putFour(a, b, c, d, to, step);
-      putFour(e, f, g, h, to + 16, step);
+      transpose4(a, b, c, d, to, step);
+      transpose4(e, f, g, h, to + 16, step);
     } else {
       const ae = v128.shuffle<u16>(a, e, 0, 8, 1, 9, 2, 10, 3, 11);
       const bf = v128.shuffle<u16>(b, f, 0, 8, 1, 9, 2, 10, 3, 11);
       const cg = v128.shuffle<u16>(c, g, 0, 8, 1, 9, 2, 10, 3, 11);
       const dh = v128.shuffle<u16>(d, h, 0, 8, 1, 9, 2, 10, 3, 11);
-      putFour(ae, bf, cg, dh, to, step);
+      transpose4(ae, bf, cg, dh, to, step);
     }
     to += 4 * step;
   }
@@ -199,19 +155,6 @@ function interleave<T>(w: usize, pitch: usize, to: usize, n: i32): void {
 @inline
 function load4<T>(at: usize): v128 {
   return isFloat<T>() ? v128.load(at) : v128.load64_zero(at);
-}
-
-/** Four rows of four words transposed, `step` bytes apart. */
-@inline
-function putFour(a: v128, b: v128, c: v128, d: v128, to: usize, step: usize): void {
-  const e = v128.shuffle<u32>(a, b, 0, 4, 1, 5);
-  const f = v128.shuffle<u32>(c, d, 0, 4, 1, 5);
-  const g = v128.shuffle<u32>(a, b, 2, 6, 3, 7);
-  const h = v128.shuffle<u32>(c, d, 2, 6, 3, 7);
-  v128.store(to, v128.shuffle<u64>(e, f, 0, 2));
-  v128.store(to + step, v128.shuffle<u64>(e, f, 1, 3));
-  v128.store(to + 2 * step, v128.shuffle<u64>(g, h, 0, 2));
-  v128.store(to + 3 * step, v128.shuffle<u64>(g, h, 1, 3));
 }
 
 /**

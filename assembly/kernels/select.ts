@@ -1,6 +1,7 @@
 import { applyBits, bits16, BLOCK, flushOne, lanesSum, MAGNITUDE } from './lib/lanes';
 import { draws, spreadKeys } from './lib/philox';
 import { rankRow } from './lib/ranks';
+import { addTo } from './lib/stored';
 
 // Trimming by a mask of one bit per element: shaders/select/select-mask.wgsl.
 
@@ -120,11 +121,6 @@ function binOf(key: i32, shift: i32, lowest: i32): i32 {
   return max(((key & MAGNITUDE) >> shift) - lowest, 0);
 }
 
-@inline
-function count(bin: usize): void {
-  store<u32>(bin, load<u32>(bin) + 1);
-}
-
 /** How many keys of a row lie in bins below each, and in all of them, to `bins`; every second element is counted apart. */
 function countBins(row: usize, cols: i32, shift: i32, lowest: i32, size: i32, bins: usize): void {
   const others = bins + (<usize>(size + 4) << 2);
@@ -138,12 +134,12 @@ function countBins(row: usize, cols: i32, shift: i32, lowest: i32, size: i32, bi
     const bin = i32x4.shl(i32x4.max_s(i32x4.sub(i32x4.shr_s(key, shift), least), zero), 2);
     const low = i64x2.extract_lane(bin, 0);
     const high = i64x2.extract_lane(bin, 1);
-    count(bins + <usize>(<u32>low));
-    count(others + <usize>(low >> 32));
-    count(bins + <usize>(<u32>high));
-    count(others + <usize>(high >> 32));
+    addTo(bins + <usize>(<u32>low), 1);
+    addTo(others + <usize>(low >> 32), 1);
+    addTo(bins + <usize>(<u32>high), 1);
+    addTo(others + <usize>(high >> 32), 1);
   }
-  for (; e < cols; e++) count(bins + (<usize>binOf(load<i32>(row + (<usize>e << 2)), shift, lowest) << 2));
+  for (; e < cols; e++) addTo(bins + (<usize>binOf(load<i32>(row + (<usize>e << 2)), shift, lowest) << 2), 1);
   let before = zero;
   const end = <usize>size << 2;
   for (let bin: usize = 0; bin < end; bin += 16) {

@@ -279,12 +279,6 @@ function mark(word: usize, bits: u32, k: i32): void {
   store<u64>(word, load<u64>(word) | ((<u64>bits) << k));
 }
 
-/** Adds to the word at `at`. */
-@inline
-function add(at: usize, count: u64): void {
-  store<u32>(at, load<u32>(at) + <u32>count);
-}
-
 @inline
 function voteOf(ballot: v128, signs: bool): v128 {
   if (!signs) return ballot;
@@ -413,7 +407,7 @@ function countBlock(
       plus |= (elected & 0xffff) << k;
       special |= (elected >> 32) << k;
     }
-    add(counts, popcnt(still & inside));
+    addTo(counts, <i32>popcnt(still & inside));
     // NaN comes through whoever is elected
     const decided = inside & ~special;
     let pair = counts + ((1 + models) << 2);
@@ -421,9 +415,9 @@ function countBlock(
       const word = scratch + i * WORDS;
       const own = load<u64>(word) & inside;
       const against = (load<u64>(word, 16) & plus) | (load<u64>(word, 8) & ~plus);
-      add(counts + ((1 + i) << 2), popcnt(against & decided));
+      addTo(counts + ((1 + i) << 2), <i32>popcnt(against & decided));
       for (let j = i; j < models; j++) {
-        add(pair, popcnt(own & load<u64>(scratch + j * WORDS)));
+        addTo(pair, <i32>popcnt(own & load<u64>(scratch + j * WORDS)));
         pair += 4;
       }
     }

@@ -1,4 +1,5 @@
 import { flush, flushOne, hasSmall, rounded, roundedOne } from './lib/lanes';
+import { fourByEight, high0, high1, high2, high3, low0, low1, low2, low3 } from './lib/panels';
 
 export { hasSmall } from './lib/lanes';
 export { storedSum } from './lib/stored-sum';
@@ -164,52 +165,21 @@ const PANEL_RANK: i32 = 1024;
 /** Rows for which it pays to lay out R anew. */
 const MANY: i32 = 8;
 
+@inline
+function put8(to: usize, low: v128, high: v128, scale: f32, add: bool): void {
+  put(to, low, scale, add);
+  put(to + 16, high, scale, add);
+}
+
 /** Four rows by eight columns of R, [rank][8]. */
 @inline
-function fourRows(left: usize, deep: usize, r: usize, to: usize, pitch: usize, scale: f32, add: bool): void {
-  let a = f32x4.splat(0);
-  let b = a;
-  let c = a;
-  let d = a;
-  let e = a;
-  let f = a;
-  let g = a;
-  let h = a;
-  let l1 = left + deep;
-  let l2 = l1 + deep;
-  let l3 = l2 + deep;
-  const end = l1;
-  for (let l = left; l < end; l += 4) {
-    const low = v128.load(r);
-    const high = v128.load(r, 16);
-    const p = v128.load32_splat(l);
-    a = f32x4.add(a, f32x4.mul(p, low));
-    b = f32x4.add(b, f32x4.mul(p, high));
-    const q = v128.load32_splat(l1);
-    c = f32x4.add(c, f32x4.mul(q, low));
-    d = f32x4.add(d, f32x4.mul(q, high));
-    const s = v128.load32_splat(l2);
-    e = f32x4.add(e, f32x4.mul(s, low));
-    f = f32x4.add(f, f32x4.mul(s, high));
-    const t = v128.load32_splat(l3);
-    g = f32x4.add(g, f32x4.mul(t, low));
-    h = f32x4.add(h, f32x4.mul(t, high));
-    l1 += 4;
-    l2 += 4;
-    l3 += 4;
-    r += 32;
-  }
-  put(to, a, scale, add);
-  put(to + 16, b, scale, add);
-  to += pitch;
-  put(to, c, scale, add);
-  put(to + 16, d, scale, add);
-  to += pitch;
-  put(to, e, scale, add);
-  put(to + 16, f, scale, add);
-  to += pitch;
-  put(to, g, scale, add);
-  put(to + 16, h, scale, add);
+function fourRows(left: usize, rank: i32, r: usize, to: usize, pitch: usize, scale: f32, add: bool): void {
+  const deep = <usize>rank << 2;
+  fourByEight(left, left + deep, left + 2 * deep, left + 3 * deep, 4, r, 32, rank);
+  put8(to, low0, high0, scale, add);
+  put8(to + pitch, low1, high1, scale, add);
+  put8(to + 2 * pitch, low2, high2, scale, add);
+  put8(to + 3 * pitch, low3, high3, scale, add);
 }
 
 /**
@@ -240,7 +210,7 @@ function manyRows(
     let l = left;
     let to = out + (<usize>c << 2);
     for (let row = 0; row < rows; row += 4) {
-      fourRows(l, deep, scratch, to, pitch, scale, add);
+      fourRows(l, rank, scratch, to, pitch, scale, add);
       l += 4 * deep;
       to += 4 * pitch;
     }

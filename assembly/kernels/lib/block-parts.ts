@@ -1,5 +1,5 @@
 // Helpers shared by the block encoders: groups side by side, halves, levels in few bits.
-import { narrowF16x4, widenF16 } from './lanes';
+import { narrowF16x4, transpose4, widenF16 } from './lanes';
 
 /** Writes a scale as binary16 and returns it as rounded. */
 export function putHalf(value: f32, out: usize): f32 {
@@ -16,19 +16,7 @@ export function sideBySide(from: usize, stride: usize, count: i32, out: usize): 
 
 export function interleaved(a: usize, b: usize, c: usize, d: usize, count: i32, out: usize): void {
   for (let i: usize = 0; i < <usize>count << 2; i += 16) {
-    const one = v128.load(a + i);
-    const two = v128.load(b + i);
-    const three = v128.load(c + i);
-    const four = v128.load(d + i);
-    const low = v128.shuffle<u32>(one, two, 0, 4, 1, 5);
-    const lower = v128.shuffle<u32>(three, four, 0, 4, 1, 5);
-    const high = v128.shuffle<u32>(one, two, 2, 6, 3, 7);
-    const higher = v128.shuffle<u32>(three, four, 2, 6, 3, 7);
-    const to = out + (i << 2);
-    v128.store(to, v128.shuffle<u64>(low, lower, 0, 2));
-    v128.store(to, v128.shuffle<u64>(low, lower, 1, 3), 16);
-    v128.store(to, v128.shuffle<u64>(high, higher, 0, 2), 32);
-    v128.store(to, v128.shuffle<u64>(high, higher, 1, 3), 48);
+    transpose4(v128.load(a + i), v128.load(b + i), v128.load(c + i), v128.load(d + i), out + (i << 2), 16);
   }
 }
 

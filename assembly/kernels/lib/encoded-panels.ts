@@ -1,6 +1,5 @@
-import { aimSums, put8 } from './row-sums';
+import { aimSums, put8, wide4 } from './panels';
 import { encodeQ8_0 } from './simple-blocks';
-import { wide4 } from './stored-weights';
 
 // The linear layer by weights of eight bits: blocks of 32 inputs as in Q8_0, in panels of eight outputs. A block of a panel is
 // eight scales (f16), then for each pair of inputs two signed bytes of each output. Inputs are cut to 16 bits by a scale of their
@@ -97,12 +96,6 @@ export function cutInputs(x: usize, pitch: usize, rows: i32, inputs: i32, to: us
   }
 }
 
-/** The scale of f16 bits: exact, and as IEEE 754 has it for infinities. */
-@inline
-function scales4(at: usize): v128 {
-  return wide4<i16>(at);
-}
-
 /** Adds the sums of a block to what there is. */
 @inline
 function grow(sum: v128, block: v128, weights: v128, input: v128): v128 {
@@ -130,8 +123,8 @@ function oneRow(x: usize, w: usize, inputs: i32, y: usize): void {
       at += 16;
     }
     const input = v128.load32_splat(scale);
-    low = grow(low, a, scales4(w), input);
-    high = grow(high, b, scales4(w + 8), input);
+    low = grow(low, a, wide4<i16>(w), input);
+    high = grow(high, b, wide4<i16>(w + 8), input);
     scale += 4;
     w += PANEL_BLOCK;
   }
@@ -177,8 +170,8 @@ function fourRows(x: usize, w: usize, inputs: i32, y: usize, yPitch: usize): voi
       d1 = i32x4.add(d1, i32x4.dot_i16x8_s(high, p));
       at += 16;
     }
-    const low = scales4(w);
-    const high = scales4(w + 8);
+    const low = wide4<i16>(w);
+    const high = wide4<i16>(w + 8);
     let input = v128.load32_splat(scale);
     s = grow(s, a, low, input);
     s1 = grow(s1, a1, high, input);

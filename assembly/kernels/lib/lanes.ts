@@ -68,6 +68,19 @@ export function lanesSum(counter: v128): i32 {
   );
 }
 
+/** Four vectors of four words transposed, into rows `pitch` bytes apart. */
+@inline
+export function transpose4(a: v128, b: v128, c: v128, d: v128, to: usize, pitch: usize): void {
+  const e = v128.shuffle<u32>(a, b, 0, 4, 1, 5);
+  const f = v128.shuffle<u32>(c, d, 0, 4, 1, 5);
+  const g = v128.shuffle<u32>(a, b, 2, 6, 3, 7);
+  const h = v128.shuffle<u32>(c, d, 2, 6, 3, 7);
+  v128.store(to, v128.shuffle<u64>(e, f, 0, 2));
+  v128.store(to + pitch, v128.shuffle<u64>(e, f, 1, 3));
+  v128.store(to + 2 * pitch, v128.shuffle<u64>(g, h, 0, 2));
+  v128.store(to + 3 * pitch, v128.shuffle<u64>(g, h, 1, 3));
+}
+
 // Masks of lanes and the bits of words that stand for them.
 
 /** Sixteen lanes of masks as bits. */

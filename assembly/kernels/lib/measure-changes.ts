@@ -8,11 +8,7 @@ import { addLanes, four, modelsOf, putBaseProducts, putProducts, putSum, ROW, RO
  * and the changes to `slots`. Models as in `modelsOf`, masks as in merge-changes.ts.
  */
 function measurePlain<T, M>(
-  v0: usize,
-  v1: usize,
-  v2: usize,
-  v3: usize,
-  v4: usize,
+  places: usize,
   masks: usize,
   pitch: usize,
   sums: usize,
@@ -22,6 +18,11 @@ function measurePlain<T, M>(
   lanes: usize,
 ): void {
   const models = modelsOf<M>();
+  const v0 = load<usize>(places);
+  const v1 = load<usize>(places, 4);
+  const v2 = load<usize>(places, 8);
+  const v3 = load<usize>(places, 12);
+  const v4 = load<usize>(places, 16);
   const zero = f32x4.splat(0);
   for (let column: usize = 0; column < ROW; column += 4) {
     let s00 = zero;
@@ -112,11 +113,7 @@ function measurePlain<T, M>(
 /** `measurePlain` for this number of models. */
 export function measureUsual<T>(
   models: i32,
-  v0: usize,
-  v1: usize,
-  v2: usize,
-  v3: usize,
-  v4: usize,
+  places: usize,
   masks: usize,
   pitch: usize,
   sums: usize,
@@ -125,8 +122,8 @@ export function measureUsual<T>(
   slots: usize,
   lanes: usize,
 ): void {
-  if (models == 1) measurePlain<T, u8>(v0, v1, v2, v3, v4, masks, pitch, sums, norms, spread, slots, lanes);
-  else if (models == 2) measurePlain<T, u16>(v0, v1, v2, v3, v4, masks, pitch, sums, norms, spread, slots, lanes);
-  else if (models == 3) measurePlain<T, u32>(v0, v1, v2, v3, v4, masks, pitch, sums, norms, spread, slots, lanes);
-  else measurePlain<T, u64>(v0, v1, v2, v3, v4, masks, pitch, sums, norms, spread, slots, lanes);
+  if (models == 1) measurePlain<T, u8>(places, masks, pitch, sums, norms, spread, slots, lanes);
+  else if (models == 2) measurePlain<T, u16>(places, masks, pitch, sums, norms, spread, slots, lanes);
+  else if (models == 3) measurePlain<T, u32>(places, masks, pitch, sums, norms, spread, slots, lanes);
+  else measurePlain<T, u64>(places, masks, pitch, sums, norms, spread, slots, lanes);
 }

@@ -39,15 +39,11 @@ function bounded(x: v128, bounds: usize): v128 {
 
 /**
  * Sums of a plain block to `sums` and its squared change to `stats`, its counts to `counts`; false where the block has to be
- * done another way: a change is small. Models as in `modelsOf`. `bounds`: of every model, the keys above which it is kept
+ * done another way: a change is small. Models as in `modelsOf`; `places`: their addresses, the base’s first. `bounds`: of every model, the keys above which it is kept
  * and above which it is not any more; `masks` are `pitch` bytes apart.
  */
 function mergePlain<T, M>(
-  v0: usize,
-  v1: usize,
-  v2: usize,
-  v3: usize,
-  v4: usize,
+  places: usize,
   how: i32,
   bounds: usize,
   masks: usize,
@@ -65,6 +61,11 @@ function mergePlain<T, M>(
   lanes: usize,
 ): bool {
   const models = modelsOf<M>();
+  const v0 = load<usize>(places);
+  const v1 = load<usize>(places, 4);
+  const v2 = load<usize>(places, 8);
+  const v3 = load<usize>(places, 12);
+  const v4 = load<usize>(places, 16);
   const zero = f32x4.splat(0);
   const sign = i32x4.splat(0x80000000);
   const vote = i32x4.splat(zeroNegative ? 1 : 0);
@@ -303,11 +304,7 @@ export function tau<T>(at: usize, base: v128): v128 {
 /** `mergePlain` for this number of models. */
 export function mergeUsual<T>(
   models: i32,
-  v0: usize,
-  v1: usize,
-  v2: usize,
-  v3: usize,
-  v4: usize,
+  places: usize,
   how: i32,
   bounds: usize,
   masks: usize,
@@ -325,13 +322,13 @@ export function mergeUsual<T>(
   lanes: usize,
 ): bool {
   if (models == 1) {
-    return mergePlain<T, u8>(v0, v1, v2, v3, v4, how, bounds, masks, pitch, coefficients, elects, zeroNegative, lambda, packed, dtype, sums, stats, wrong, counts, lanes);
+    return mergePlain<T, u8>(places, how, bounds, masks, pitch, coefficients, elects, zeroNegative, lambda, packed, dtype, sums, stats, wrong, counts, lanes);
   }
   if (models == 2) {
-    return mergePlain<T, u16>(v0, v1, v2, v3, v4, how, bounds, masks, pitch, coefficients, elects, zeroNegative, lambda, packed, dtype, sums, stats, wrong, counts, lanes);
+    return mergePlain<T, u16>(places, how, bounds, masks, pitch, coefficients, elects, zeroNegative, lambda, packed, dtype, sums, stats, wrong, counts, lanes);
   }
   if (models == 3) {
-    return mergePlain<T, u32>(v0, v1, v2, v3, v4, how, bounds, masks, pitch, coefficients, elects, zeroNegative, lambda, packed, dtype, sums, stats, wrong, counts, lanes);
+    return mergePlain<T, u32>(places, how, bounds, masks, pitch, coefficients, elects, zeroNegative, lambda, packed, dtype, sums, stats, wrong, counts, lanes);
   }
-  return mergePlain<T, u64>(v0, v1, v2, v3, v4, how, bounds, masks, pitch, coefficients, elects, zeroNegative, lambda, packed, dtype, sums, stats, wrong, counts, lanes);
+  return mergePlain<T, u64>(places, how, bounds, masks, pitch, coefficients, elects, zeroNegative, lambda, packed, dtype, sums, stats, wrong, counts, lanes);
 }

@@ -1,4 +1,5 @@
 // Draws of Philox4x32-10, eight counters at a time: shaders/lib/philox.wgsl, src/backend/philox.ts.
+import { transpose4 } from './lanes';
 
 /** Low words of four products, of which `even` has lanes 0 and 1 and `odd` lanes 2 and 3. */
 @inline
@@ -22,19 +23,6 @@ export function spreadKeys(key0: u32, key1: u32, keys: usize): void {
     key0 += 0x9e3779b9;
     key1 += 0xbb67ae85;
   }
-}
-
-/** Words 4i … 4i + 3 of the counters i that are the lanes of the four vectors. */
-@inline
-function put(x: v128, y: v128, z: v128, w: v128, out: usize): void {
-  const xy0 = v128.shuffle<u32>(x, y, 0, 4, 1, 5);
-  const xy1 = v128.shuffle<u32>(x, y, 2, 6, 3, 7);
-  const zw0 = v128.shuffle<u32>(z, w, 0, 4, 1, 5);
-  const zw1 = v128.shuffle<u32>(z, w, 2, 6, 3, 7);
-  v128.store(out, v128.shuffle<u64>(xy0, zw0, 0, 2));
-  v128.store(out, v128.shuffle<u64>(xy0, zw0, 1, 3), 16);
-  v128.store(out, v128.shuffle<u64>(xy1, zw1, 0, 2), 32);
-  v128.store(out, v128.shuffle<u64>(xy1, zw1, 1, 3), 48);
 }
 
 /**
@@ -82,6 +70,7 @@ export function draws(c: u32, keys: usize, out: usize): void {
     z1 = v128.xor(v128.xor(high(q10, q11), w1), b);
     w1 = low(q10, q11);
   }
-  put(x0, y0, z0, w0, out);
-  put(x1, y1, z1, w1, out + 64);
+  // words 4i … 4i + 3 of the counters i that are the lanes
+  transpose4(x0, y0, z0, w0, out, 16);
+  transpose4(x1, y1, z1, w1, out + 64, 16);
 }

@@ -61,39 +61,28 @@ function plainLevels(x: usize, least: f32, inverse: f32, shift: f32, most: i32, 
   }
 }
 
-/** d = extreme / −8 (f16), then two elements a byte: i and i + 16. `scratch`: 32 bytes. */
-export function encodeQ4_0(x: usize, columns: i32, out: usize, scratch: usize): void {
-  for (const end = x + (<usize>columns << 2); x < end; x += 128, out += 18) {
-    const scale: f32 = extreme(x) / -8;
-    putHalf(scale, out);
-    plainLevels(x, 0, scale == 0 ? 0 : 1 / scale, 8.5, 15, scratch);
-    putFourBits(scratch, out + 2);
-  }
+/** Levels of 32 elements as bits, 31 the largest or 15; returns where the next block begins. */
+function putLevels(levels: usize, most: i32, out: usize): usize {
+  if (most == 31) putFiveBits(levels, out);
+  else putFourBits(levels, out);
+  return out + (most == 31 ? 20 : 16);
 }
 
-/** d = (max − min)/15 and min (both f16), then the levels as in Q4_0. `scratch`: 32 bytes. */
-export function encodeQ4_1(x: usize, columns: i32, out: usize, scratch: usize): void {
-  for (const end = x + (<usize>columns << 2); x < end; x += 128, out += 20) {
-    putScaleAndMin(x, 15, out, scratch);
-    putFourBits(scratch, out + 4);
-  }
-}
-
-/** d = extreme / −16 (f16), 32 fifth bits, then the lower four as in Q4_0. `scratch`: 32 bytes. */
-export function encodeQ5_0(x: usize, columns: i32, out: usize, scratch: usize): void {
-  for (const end = x + (<usize>columns << 2); x < end; x += 128, out += 22) {
-    const scale: f32 = extreme(x) / -16;
-    putHalf(scale, out);
-    plainLevels(x, 0, scale == 0 ? 0 : 1 / scale, 16.5, 31, scratch);
-    putFiveBits(scratch, out + 2);
-  }
-}
-
-/** d = (max − min)/31 and min (both f16), 32 fifth bits, then the lower four. `scratch`: 32 bytes. */
-export function encodeQ5_1(x: usize, columns: i32, out: usize, scratch: usize): void {
-  for (const end = x + (<usize>columns << 2); x < end; x += 128, out += 24) {
-    putScaleAndMin(x, 31, out, scratch);
-    putFiveBits(scratch, out + 4);
+/**
+ * Q4_0, Q4_1, Q5_0, Q5_1: d = extreme / −8 or −16 (f16), or d = (max − min) / `most` and min (both f16), then the levels, whose
+ * fifth bits are a word ahead of the others: two elements a byte, i and i + 16. `most`: the largest level, 15 for Q4_…, 31 for
+ * Q5_…. `scratch`: 32 bytes.
+ */
+export function encodePlain(x: usize, columns: i32, most: i32, withMin: bool, out: usize, scratch: usize): void {
+  const half = <f32>((most + 1) >> 1);
+  for (const end = x + (<usize>columns << 2); x < end; x += 128) {
+    if (withMin) putScaleAndMin(x, most, out, scratch);
+    else {
+      const scale: f32 = extreme(x) / -half;
+      putHalf(scale, out);
+      plainLevels(x, 0, scale == 0 ? 0 : 1 / scale, half + 0.5, most, scratch);
+    }
+    out = putLevels(scratch, most, out + (withMin ? 4 : 2));
   }
 }
 
@@ -113,7 +102,7 @@ function putScaleAndMin(x: usize, levels: i32, out: usize, bytes: usize): void {
 
 /**
  * The same four with a weight for every column: importance · √(mean x² of the row + x²), by which scale and levels are
- * searched for, four blocks side by side. `most`: the largest level, 15 for Q4_…, 31 for Q5_…. `scratch`: 2.5 kB.
+ * searched for, four blocks side by side. `scratch`: 2.5 kB.
  */
 export function encodeWeighted(
   x: usize,
@@ -149,19 +138,8 @@ export function encodeWeighted(
     levelBytes(levels, 32, bytes);
     for (let lane = 0; lane < min(4, blocks - first); lane++) {
       putHalf(load<f32>(found + (<usize>lane << 2)), out);
-      const from = bytes + (<usize>lane << 5);
-      if (withMin) {
-        putHalf(-load<f32>(found + (<usize>lane << 2), 16), out + 2);
-        if (most == 31) putFiveBits(from, out + 4);
-        else putFourBits(from, out + 4);
-        out += most == 31 ? 24 : 20;
-      } else if (most == 31) {
-        putFiveBits(from, out + 2);
-        out += 22;
-      } else {
-        putFourBits(from, out + 2);
-        out += 18;
-      }
+      if (withMin) putHalf(-load<f32>(found + (<usize>lane << 2), 16), out + 2);
+      out = putLevels(bytes + (<usize>lane << 5), most, out + (withMin ? 4 : 2));
     }
   }
 }

@@ -8,7 +8,7 @@ import { subtract } from '../sums';
 import { applyBits, BLOCK, flushOne, MAGNITUDE } from './lanes';
 import { measureUsual } from './measure-changes';
 import { ALL, FOUND, LOST, MASKS, mergeUsual, OUTER, SHARED, THRESHOLDS } from './merge-changes';
-import { addressOf, addTo, allPlain, CHANGE, isHalves, isPlain, LEAVE, SLOT, SOURCE } from './stored';
+import { addressOf, addTo, arePlain, CHANGE, isHalves, LEAVE, SLOT, SOURCE, storedPlain } from './stored';
 
 // Tiles of changes as they are stored: plain blocks in one go, the others one kernel after another.
 
@@ -78,6 +78,7 @@ export function mergeChanges(
   const halves = dtype == 2 && isHalves(sources, count);
   const lanes = scratch + 256;
   const bounds = scratch + 128;
+  const places = scratch + 192;
   const last = <usize>models;
   for (let begin: usize = 0; begin < <usize>n; begin += BLOCK) {
     const size = min(BLOCK, n - <i32>begin);
@@ -99,23 +100,13 @@ export function mergeChanges(
       store<i32>(bounds + (i << 3), until, 4);
     }
     let done = false;
-    if (usual && halves && allPlain<u16>(sources, 0, count, begin)) {
-      const v0 = addressOf(sources, 0, begin);
-      const v1 = addressOf(sources, 1, begin);
-      const v2 = addressOf(sources, min(2, last), begin);
-      const v3 = addressOf(sources, min(3, last), begin);
-      const v4 = addressOf(sources, last, begin);
-      done = mergeUsual<u16>(models, v0, v1, v2, v3, v4, how, bounds, mask, pitch, coefficients, election != 0, zeroNegative, lambda, to, 2, sums, stats, wrong, scratch, lanes);
+    if (usual && halves && storedPlain<u16>(sources, 0, count, begin, places)) {
+      done = mergeUsual<u16>(models, places, how, bounds, mask, pitch, coefficients, election != 0, zeroNegative, lambda, to, 2, sums, stats, wrong, scratch, lanes);
     }
     if (!done) {
       fillSlots(sources, count, begin, size, slots, status);
-      if (usual && !halves && placesPlain(sources, count, begin, slots)) {
-        const v0 = placeOf(sources, 0, begin, slots);
-        const v1 = placeOf(sources, 1, begin, slots);
-        const v2 = placeOf(sources, min(2, last), begin, slots);
-        const v3 = placeOf(sources, min(3, last), begin, slots);
-        const v4 = placeOf(sources, last, begin, slots);
-        done = mergeUsual<f32>(models, v0, v1, v2, v3, v4, how, bounds, mask, pitch, coefficients, election != 0, zeroNegative, lambda, to, dtype, sums, stats, wrong, scratch, lanes);
+      if (usual && !halves && slotsPlain(sources, count, begin, slots, places)) {
+        done = mergeUsual<f32>(models, places, how, bounds, mask, pitch, coefficients, election != 0, zeroNegative, lambda, to, dtype, sums, stats, wrong, scratch, lanes);
       }
     }
     if (done) addCounts(scratch, last, how, election != 0, bounds, counts, kept, stats);
@@ -165,9 +156,10 @@ function placeOf(sources: usize, i: usize, begin: usize, slots: usize): usize {
   return load<i32>(sources + i * SOURCE, 8) == LEAVE ? addressOf(sources, i, begin) : slots + i * SLOT;
 }
 
-function placesPlain(sources: usize, count: usize, begin: usize, slots: usize): bool {
-  for (let i: usize = 0; i < count; i++) if (!isPlain<f32>(placeOf(sources, i, begin, slots))) return false;
-  return true;
+/** Lists where the blocks lie as f32; whether each of them is plain. */
+function slotsPlain(sources: usize, count: usize, begin: usize, slots: usize, places: usize): bool {
+  for (let i: usize = 0; i < count; i++) store<usize>(places + (i << 2), placeOf(sources, i, begin, slots));
+  return arePlain<f32>(places, 0, count);
 }
 
 /** Bytes of an entry in the list of windows: slot, lowest and highest key, word of its counts, of its list, room there. */
@@ -202,30 +194,21 @@ export function measureChanges(
   const halves = isHalves(sources, count);
   const last = <usize>models;
   const lanes = scratch + 256;
+  const places = scratch + 192;
   for (let begin: usize = 0; begin < <usize>n; begin += BLOCK) {
     const size = min(BLOCK, n - <i32>begin);
     const mask = masks ? masks + (begin >> 3) : 0;
     const block = begin / BLOCK;
     const norm = norms ? norms + (block << 2) : 0;
     let done = false;
-    if (halves && size == BLOCK && allPlain<u16>(sources, 0, count, begin)) {
-      const v0 = addressOf(sources, 0, begin);
-      const v1 = addressOf(sources, 1, begin);
-      const v2 = addressOf(sources, min(2, last), begin);
-      const v3 = addressOf(sources, min(3, last), begin);
-      const v4 = addressOf(sources, last, begin);
-      measureUsual<u16>(models, v0, v1, v2, v3, v4, mask, pitch, sums, norm, spread, windowed != 0 || bins ? slots : 0, lanes);
+    if (halves && size == BLOCK && storedPlain<u16>(sources, 0, count, begin, places)) {
+      measureUsual<u16>(models, places, mask, pitch, sums, norm, spread, windowed != 0 || bins ? slots : 0, lanes);
       done = true;
     }
     if (!done) {
       fillSlots(sources, count, begin, size, slots, status);
-      if (!halves && size == BLOCK && placesPlain(sources, count, begin, slots)) {
-        const v0 = placeOf(sources, 0, begin, slots);
-        const v1 = placeOf(sources, 1, begin, slots);
-        const v2 = placeOf(sources, min(2, last), begin, slots);
-        const v3 = placeOf(sources, min(3, last), begin, slots);
-        const v4 = placeOf(sources, last, begin, slots);
-        measureUsual<f32>(models, v0, v1, v2, v3, v4, mask, pitch, sums, norm, spread, 0, lanes);
+      if (!halves && size == BLOCK && slotsPlain(sources, count, begin, slots, places)) {
+        measureUsual<f32>(models, places, mask, pitch, sums, norm, spread, 0, lanes);
         done = true;
       }
     }

@@ -3,22 +3,18 @@ import { innerProducts } from '../products';
 import { mergeCounts } from '../statistics';
 import { weightedSum } from '../sums';
 import { BLOCK, changeSquares, lanesSum } from './lanes';
-import { addLanes, addressOf, addTo, allPlain, four, isHalves, leastKey, modelsOf, packed4, putBaseProducts, putProducts, putSum, ROW, ROWS, samePacked, SLOT, slotsPlain, SOURCE, wasSmall } from './stored';
+import { addLanes, addressOf, addTo, arePlain, four, isHalves, leastKey, modelsOf, packed4, putBaseProducts, putProducts, putSum, ROW, ROWS, samePacked, SLOT, SOURCE, storedPlain, wasSmall } from './stored';
 
 // Weighted sums from stored words with all they are measured by: shaders/sums/stored-sum.wgsl.
 
 // Models are a type (`modelsOf`), likewise whether there is a base: i32 yes, u32 no.
 
 /**
- * A plain block, whose first model is the anchor; `v0` … `v4` are the base and the models. Returns how many elements are at
+ * A plain block, whose first model is the anchor; `places`: addresses of the base and the models. Returns how many elements are at
  * the base, or −1 where the block has to be done another way: a change is small.
  */
 function sumPlain<T, M, B>(
-  v0: usize,
-  v1: usize,
-  v2: usize,
-  v3: usize,
-  v4: usize,
+  places: usize,
   table: usize,
   packed: usize,
   dtype: i32,
@@ -27,6 +23,11 @@ function sumPlain<T, M, B>(
   lanes: usize,
 ): i32 {
   const models = modelsOf<M>();
+  const v0 = load<usize>(places);
+  const v1 = load<usize>(places, 4);
+  const v2 = load<usize>(places, 8);
+  const v3 = load<usize>(places, 12);
+  const v4 = load<usize>(places, 16);
   const own = v128.load32_splat(table);
   const affine = load<f32>(table, 4) == 1;
   const c2 = models > 1 ? v128.load32_splat(table, 12) : own;
@@ -121,11 +122,7 @@ function sumPlain<T, M, B>(
 function sumUsual<T>(
   models: i32,
   hasBase: bool,
-  v0: usize,
-  v1: usize,
-  v2: usize,
-  v3: usize,
-  v4: usize,
+  places: usize,
   table: usize,
   packed: usize,
   dtype: i32,
@@ -134,14 +131,14 @@ function sumUsual<T>(
   lanes: usize,
 ): i32 {
   if (hasBase) {
-    if (models == 1) return sumPlain<T, u8, i32>(v0, v1, v2, v3, v4, table, packed, dtype, sums, status, lanes);
-    if (models == 2) return sumPlain<T, u16, i32>(v0, v1, v2, v3, v4, table, packed, dtype, sums, status, lanes);
-    return sumPlain<T, u32, i32>(v0, v1, v2, v3, v4, table, packed, dtype, sums, status, lanes);
+    if (models == 1) return sumPlain<T, u8, i32>(places, table, packed, dtype, sums, status, lanes);
+    if (models == 2) return sumPlain<T, u16, i32>(places, table, packed, dtype, sums, status, lanes);
+    return sumPlain<T, u32, i32>(places, table, packed, dtype, sums, status, lanes);
   }
-  if (models == 1) return sumPlain<T, u8, u32>(v0, v1, v2, v3, v4, table, packed, dtype, sums, status, lanes);
-  if (models == 2) return sumPlain<T, u16, u32>(v0, v1, v2, v3, v4, table, packed, dtype, sums, status, lanes);
-  if (models == 3) return sumPlain<T, u32, u32>(v0, v1, v2, v3, v4, table, packed, dtype, sums, status, lanes);
-  return sumPlain<T, u64, u32>(v0, v1, v2, v3, v4, table, packed, dtype, sums, status, lanes);
+  if (models == 1) return sumPlain<T, u8, u32>(places, table, packed, dtype, sums, status, lanes);
+  if (models == 2) return sumPlain<T, u16, u32>(places, table, packed, dtype, sums, status, lanes);
+  if (models == 3) return sumPlain<T, u32, u32>(places, table, packed, dtype, sums, status, lanes);
+  return sumPlain<T, u64, u32>(places, table, packed, dtype, sums, status, lanes);
 }
 
 /** One kernel after another, from stored words to the tile's; returns how many elements are at the base. */
@@ -199,28 +196,15 @@ export function storedSum(
   const first: usize = hasBase ? 0 : 1;
   const halves = dtype == 2 && isHalves(sources + first * SOURCE, count - first);
   const words = (count * (count + 1)) / 2 + 2;
+  const places = scratch;
+  const lanes = scratch + 256;
   for (let begin: usize = 0; begin < <usize>n; begin += BLOCK) {
     const size = min(BLOCK, n - <i32>begin);
     const to = packed + (begin << (dtype == 0 ? 2 : 1));
     const usual = plain && anchor == 0 && size == BLOCK;
     let still = -1;
-    if (usual && halves && allPlain<u16>(sources, first, count, begin)) {
-      const last = <usize>models;
-      still = sumUsual<u16>(
-        models,
-        hasBase,
-        addressOf(sources, 0, begin),
-        addressOf(sources, 1, begin),
-        addressOf(sources, min(2, last), begin),
-        addressOf(sources, min(3, last), begin),
-        addressOf(sources, last, begin),
-        table,
-        to,
-        2,
-        sums,
-        wrong,
-        scratch,
-      );
+    if (usual && halves && storedPlain<u16>(sources, first, count, begin, places)) {
+      still = sumUsual<u16>(models, hasBase, places, table, to, 2, sums, wrong, lanes);
     }
     if (still < 0) {
       if (!hasBase) memory.fill(slots, 0, SLOT);
@@ -229,10 +213,9 @@ export function storedSum(
         addTo(status + (i << 2), bad);
       }
     }
-    if (still < 0 && usual && !halves && slotsPlain(slots + first * SLOT, count - first)) {
-      const v1 = slots + SLOT;
-      const v2 = v1 + SLOT;
-      still = sumUsual<f32>(models, hasBase, slots, v1, v2, v2 + SLOT, v2 + 2 * SLOT, table, to, dtype, sums, wrong, scratch);
+    if (still < 0 && usual && !halves) {
+      for (let i: usize = 0; i < count; i++) store<usize>(places + (i << 2), slots + i * SLOT);
+      if (arePlain<f32>(places, first, count)) still = sumUsual<f32>(models, hasBase, places, table, to, dtype, sums, wrong, lanes);
     }
     if (still < 0) {
       still = sumSlots(slots, models, hasBase, anchor, table, extreme, to, dtype, size, sums, wrong, scratch, merged);

@@ -74,9 +74,8 @@ export function isLarge(most: v128): bool {
 
 /** Adds the 64 lane sums of each of `count` sums at `lanes` in order, into `sums`. None of them is subnormal. */
 export function addLanes(lanes: usize, count: i32, sums: usize): void {
-  let k = 0;
-  // each sum waits for itself at every step: more of them at once take no longer
-  for (; k + 4 < count; k += 8) {
+  // each sum waits for itself at every step: eight of them at once take no longer, whatever the last of them are
+  for (let k = 0; k < count; k += 8) {
     let s0: f32 = 0;
     let s1: f32 = 0;
     let s2: f32 = 0;
@@ -97,34 +96,15 @@ export function addLanes(lanes: usize, count: i32, sums: usize): void {
       s7 += load<f32>(at, 1792);
     }
     store<f32>(sums, s0);
-    store<f32>(sums, s1, 4);
-    store<f32>(sums, s2, 8);
-    store<f32>(sums, s3, 12);
-    store<f32>(sums, s4, 16);
+    if (k + 1 < count) store<f32>(sums, s1, 4);
+    if (k + 2 < count) store<f32>(sums, s2, 8);
+    if (k + 3 < count) store<f32>(sums, s3, 12);
+    if (k + 4 < count) store<f32>(sums, s4, 16);
     if (k + 5 < count) store<f32>(sums, s5, 20);
     if (k + 6 < count) store<f32>(sums, s6, 24);
     if (k + 7 < count) store<f32>(sums, s7, 28);
     lanes += ROW << 5;
     sums += 32;
-  }
-  for (; k < count; k += 4) {
-    let a: f32 = 0;
-    let b: f32 = 0;
-    let c: f32 = 0;
-    let d: f32 = 0;
-    const end = lanes + (ROW << 2);
-    for (let at = lanes; at < end; at += 4) {
-      a += load<f32>(at);
-      b += load<f32>(at, 256);
-      c += load<f32>(at, 512);
-      d += load<f32>(at, 768);
-    }
-    store<f32>(sums, a);
-    if (k + 1 < count) store<f32>(sums, b, 4);
-    if (k + 2 < count) store<f32>(sums, c, 8);
-    if (k + 3 < count) store<f32>(sums, d, 12);
-    lanes += ROW << 4;
-    sums += 16;
   }
 }
 
@@ -149,16 +129,16 @@ export function isHalves(sources: usize, count: usize): bool {
   return true;
 }
 
-/** Whether the block of every source from `first` on is plain. */
-export function allPlain<T>(sources: usize, first: usize, count: usize, block: usize): bool {
-  for (let i = first; i < count; i++) if (!isPlain<T>(addressOf(sources, i, block))) return false;
+/** Whether the blocks at a list of addresses are plain, from the one numbered `first` on. */
+export function arePlain<T>(places: usize, first: usize, count: usize): bool {
+  for (let i = first; i < count; i++) if (!isPlain<T>(load<usize>(places + (i << 2)))) return false;
   return true;
 }
 
-/** Whether each of `count` slots is plain. */
-export function slotsPlain(slots: usize, count: usize): bool {
-  for (let i: usize = 0; i < count; i++) if (!isPlain<f32>(slots + i * SLOT)) return false;
-  return true;
+/** Lists at `places` where the blocks of sources are stored; whether each of them is plain. */
+export function storedPlain<T>(sources: usize, first: usize, count: usize, block: usize, places: usize): bool {
+  for (let i = first; i < count; i++) store<usize>(places + (i << 2), addressOf(sources, i, block));
+  return arePlain<T>(places, first, count);
 }
 
 /** Four finite values in a dtype, each in the low half of a lane where that is of 16 bits. */
