@@ -22,6 +22,19 @@ export function erf(x: number): number {
 }
 
 export const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x));
+const silu = (x: number) => x / (1 + Math.exp(-x));
+const tanhGelu = (x: number) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)));
+
+/** Activations by their names in transformers (activations.py), which are those of PyTorch's classes in small letters. */
+export const ACTIVATIONS: Readonly<Record<string, (x: number) => number>> = {
+  ...{ identity: (x) => x, linear: (x) => x, sigmoid, tanh: Math.tanh, silu, swish: silu },
+  relu: (x) => Math.max(x, 0),
+  relu2: (x) => Math.max(x, 0) ** 2,
+  leaky_relu: (x) => (x > 0 ? x : 0.01 * x),
+  gelu: (x) => 0.5 * x * (1 + erf(x * Math.SQRT1_2)),
+  quick_gelu: (x) => x / (1 + Math.exp(-1.702 * x)),
+  ...{ gelu_new: tanhGelu, gelu_pytorch_tanh: tanhGelu },
+};
 
 /** The x below which a standard normal variable lies with probability p, by Newton's method on the error function. */
 export function normalQuantile(p: number): number {

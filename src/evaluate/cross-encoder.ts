@@ -1,5 +1,5 @@
 /** Scores of pairs of texts as the cross-encoders of sentence-transformers 6 give them, up to their last, monotone function. */
-import { erf } from '../backend/special';
+import { ACTIVATIONS } from '../backend/special';
 import { AmalgamError } from '../errors';
 import type { GuardedTokenizer } from '../foreign/foreign-text';
 import { type ConfigFields, numberField, stringField } from '../formats/json-fields';
@@ -23,13 +23,6 @@ export interface CrossEncoder {
   /** Ends in the score of the pair, one number. */
   pooled(): Pooled;
 }
-
-const ACTIVATIONS: Readonly<Record<ScoreHead['layers'][number]['activation'], (x: number) => number>> = {
-  tanh: Math.tanh,
-  relu: (x) => Math.max(x, 0),
-  gelu: (x) => 0.5 * x * (1 + erf(x * Math.SQRT1_2)),
-  identity: (x) => x,
-};
 
 /** The class of a model that was saved with a head of labels; undefined of any other. */
 export function scoringClass({ architectures, modelType }: ModelConfig): string | undefined {
@@ -138,7 +131,7 @@ async function loadHead(
     loaded.push((x) =>
       Float64Array.from({ length: shape[0]! }, (_, o) => {
         const row = values.subarray(o * x.length, (o + 1) * x.length);
-        return ACTIVATIONS[activation](x.reduce((sum, value, i) => sum + value * row[i]!, bias?.[o] ?? 0));
+        return ACTIVATIONS[activation]!(x.reduce((sum, value, i) => sum + value * row[i]!, bias?.[o] ?? 0));
       }),
     );
     if (norm === undefined) continue;

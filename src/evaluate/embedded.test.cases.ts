@@ -5,7 +5,7 @@ import { type ReadFile, values } from '../forward/golden.test.fixture';
 import { readRows } from '../forward/queue';
 import { openRunner } from '../forward/runner';
 import { ROOMY, sourceOf } from '../forward/runner.test.cases';
-import { withoutHead } from '../models/headless';
+import { withoutHead } from '../models/score-head';
 import { loadEncoder } from './masked.test.cases';
 
 /** Maclaurin's series: exact enough for the arguments of these tiny models. */

@@ -2,6 +2,7 @@
  * Sentence embeddings as sentence-transformers 6 makes them of the files beside a model: modules.json, the pooling, dense layers and
  * the norm behind it (their `modules/*.py`), prompts and the similarity (config_sentence_transformers.json).
  */
+import { ACTIVATIONS } from '../backend/special';
 import { AmalgamError } from '../errors';
 import type { GuardedTokenizer } from '../foreign/foreign-text';
 import { displayName } from '../formats/names';
@@ -63,14 +64,6 @@ const OLD_MODES: readonly (readonly [key: string, mode: string])[] = [
   ['pooling_mode_weightedmean_tokens', 'weightedmean'],
   ['pooling_mode_lasttoken', 'lasttoken'],
 ];
-
-const ACTIVATIONS: Readonly<Record<string, (x: number) => number>> = {
-  Identity: (x) => x,
-  Tanh: Math.tanh,
-  ReLU: (x) => Math.max(x, 0),
-  Sigmoid: (x) => 1 / (1 + Math.exp(-x)),
-  SiLU: (x) => x / (1 + Math.exp(-x)),
-};
 
 const dot = (a: Float64Array, b: Float64Array) => a.reduce((sum, x, i) => sum + x * b[i]!, 0);
 const apart = (a: Float64Array, b: Float64Array, size: (d: number) => number) =>
@@ -225,7 +218,7 @@ async function dense(
 ): Promise<{ layer: Layer; outputs: number }> {
   const name = String(config.activation_function ?? 'torch.nn.modules.activation.Tanh');
   const activate =
-    ACTIVATIONS[name.slice(name.lastIndexOf('.') + 1)] ??
+    ACTIVATIONS[name.slice(name.lastIndexOf('.') + 1).toLowerCase()] ??
     unknown(`the activation ${displayName(name, 60)} of ${path}`);
   if (
     config.use_residual === true ||

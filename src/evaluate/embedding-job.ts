@@ -1,7 +1,7 @@
 /** Similarity and retrieval, scored on several models and merges side by side by embeddings, or by heads that score pairs. */
 import { errorReport } from '../errors';
 import { readRows } from '../forward/queue';
-import { withoutHead } from '../models/headless';
+import { withoutHead } from '../models/score-head';
 import type { ScoredModel, ScoreTasksReport, ScoreTasksRequest, TaskItem } from '../reports/tasks';
 import { pairsOf, scoreEmbedded } from '../tasks/embedding-metrics';
 import { aggregate } from '../tasks/metrics';
@@ -91,8 +91,10 @@ async function startEmbedding(
   const { words, sequences, alike } = await read(entry, model, tasks, options);
   let pooled: Pooled[] = [];
   const passes = groupedPasses({
-    groups: grouped(sequences, runner.rowsPerPass),
-    rowsOf: (group) => group.reduce((sum, { ids }) => sum + ids.length, 0),
+    // those of about one length together
+    items: [...sequences].sort((a, b) => a.ids.length - b.ids.length),
+    rowsOf: ({ ids }) => ids.length,
+    mostOf: () => runner.rowsPerPass,
     start(group) {
       pooled = group.map((one) => one.pooled());
       return runner.startPass({
@@ -201,18 +203,3 @@ async function scoredPairs(
 /** The first text of an item of retrieval asks, the others answer. */
 const roleOf = (outputType: string, place: number): TextRole =>
   outputType !== 'retrieval' ? 'text' : place === 0 ? 'query' : 'document';
-
-/** As many at once as there is room for, those of about one length together. */
-function grouped(texts: readonly ReadSequence[], rowsPerPass: number): ReadSequence[][] {
-  const groups: ReadSequence[][] = [];
-  let rows = 0;
-  for (const text of [...texts].sort((a, b) => a.ids.length - b.ids.length)) {
-    if (groups.length === 0 || rows + text.ids.length > rowsPerPass) {
-      groups.push([]);
-      rows = 0;
-    }
-    groups.at(-1)!.push(text);
-    rows += text.ids.length;
-  }
-  return groups;
-}

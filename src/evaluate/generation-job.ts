@@ -11,7 +11,7 @@ import type {
   WeightEffect,
   WrittenToken,
 } from '../reports/evaluate';
-import { secondsLeft } from '../reports/time-left';
+import { runningAt } from '../reports/time-left';
 import { generate, WRITING_RESIDENT_BYTES, writingRunner } from './generation';
 import type { KeptModel, ReadyRecipe } from './kept-model';
 import { openPlannedWeights } from './planned-weights';
@@ -76,15 +76,7 @@ export async function runGeneration(
     const tokens: WrittenToken[] = [];
     const tell = (done: number, more: string) => {
       text += more;
-      const rate = done / Math.max(1e-9, secondsSince());
-      options.onProgress({
-        phase: 'running',
-        done,
-        total: maxTokens,
-        rate,
-        secondsLeft: secondsLeft({ left: maxTokens - done, perSecond: rate }),
-        text: more,
-      });
+      options.onProgress({ ...runningAt(done, maxTokens, secondsSince()), text: more });
     };
     const written: number[] = [];
     const turned = (next: ReadyRecipe) => {
@@ -175,20 +167,13 @@ export async function runAnswers(
       for (let first = 0; first < asked.length; first += atOnce) {
         const batch = asked.slice(first, first + atOnce);
         const written = await generate(model.runner, batch, {
-          ...{
-            maxTokens,
-            sampling: { temperature, topP, seed },
-            stop: model.ends,
-            firstSequence: first,
-            signal,
-          },
+          ...{ maxTokens, sampling: { temperature, topP, seed }, stop: model.ends },
+          ...{ firstSequence: first, signal },
           onToken({ sequence }) {
             done++;
             if (sequence !== batch.length - 1) return;
-            const rate = done / ((performance.now() - begun) / 1000);
             const all = t * prompts.length * maxTokens + done;
-            const time = secondsLeft({ left: total - all, perSecond: rate });
-            onProgress({ phase: 'running', done: all, total, rate, secondsLeft: time });
+            onProgress(runningAt(all, total, (performance.now() - begun) / 1000, done));
           },
         });
         for (const [i, { ids }] of written.entries()) texts.push(await textOf(tokenizer, batch[i]!, ids));
@@ -233,14 +218,8 @@ function turnBetween(
     ready.taken(turned);
     if (turned) onTurn({ plan: ready.plan, ...(ready.prepared && { prepared: ready.prepared }) });
     const turnSeconds = (performance.now() - begun) / 1000;
-    const amount = {
-      phase: 'running' as const,
-      done: written(),
-      total: written(),
-      rate: 0,
-      secondsLeft: null,
-    };
-    if (turned) onProgress({ ...amount, turnSeconds });
+    const amount = { done: written(), total: written(), rate: 0, secondsLeft: null };
+    if (turned) onProgress({ phase: 'running', ...amount, turnSeconds });
   };
 }
 
@@ -268,10 +247,7 @@ export async function runEffects(
       const effects: WeightEffect[] = [];
       const onEffect = (name: string, effect: number, of: number) => {
         effects.push({ name, effect });
-        const total = of * others.length;
-        const rate = ++done / ((performance.now() - begun) / 1000);
-        const time = secondsLeft({ left: total - done, perSecond: rate });
-        onProgress({ phase: 'running', done, total, rate, secondsLeft: time });
+        onProgress(runningAt(++done, of * others.length, (performance.now() - begun) / 1000));
       };
       let weights: Awaited<ReturnType<typeof openPlannedWeights>> | undefined;
       const files = await openInputs(plan, models, signal, downloadMeter(plan.bytesToDownload, onProgress));

@@ -22,16 +22,29 @@ export interface GroupedPasses {
 }
 
 interface Groups<T> {
-  groups: readonly T[];
-  /** Tokens that a group runs. */
-  rowsOf(group: T): number;
-  start(group: T): Pass;
+  /** What is run, in this order. */
+  items: readonly T[];
+  /** Tokens that an item runs. */
+  rowsOf(item: T): number;
+  /** Tokens of a group, by its number; of one item there may be more. */
+  mostOf(group: number): number;
+  start(group: readonly T[]): Pass;
   /** Takes the results of a group's pass. */
-  finish(group: T, result: PassResult): void;
+  finish(group: readonly T[], result: PassResult): void;
 }
 
-export function groupedPasses<T>({ groups, rowsOf, start, finish }: Groups<T>): GroupedPasses {
-  const rows = groups.map(rowsOf);
+export function groupedPasses<T>({ items, rowsOf, mostOf, start, finish }: Groups<T>): GroupedPasses {
+  const groups: T[][] = [];
+  const rows: number[] = [];
+  for (const item of items) {
+    const own = rowsOf(item);
+    if (groups.length === 0 || rows.at(-1)! + own > mostOf(groups.length - 1)) {
+      groups.push([]);
+      rows.push(0);
+    }
+    groups.at(-1)!.push(item);
+    rows[rows.length - 1]! += own;
+  }
   const tokens = rows.reduce((a, b) => a + b, 0);
   const begun = performance.now();
   let at = 0;

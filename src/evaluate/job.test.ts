@@ -11,7 +11,7 @@ import { copyOf, type Recipe } from '../formats/recipe';
 import * as backends from '../host/backends';
 import { openModels } from '../host/models';
 import { methodById } from '../merge/methods';
-import { requireClean } from '../merge/plan/clean-plan';
+import { requireClean } from '../merge/plan/plan';
 import { makePlan } from '../merge/plan/recipe-plan';
 import type {
   EvaluatedModel,

@@ -41,8 +41,9 @@ export function startScoring(
 ): GroupedPasses {
   const planned = items.map((pairs) => planItem(runner, pairs, maxLength, share));
   return groupedPasses({
-    groups: groupItems(planned, runner.rowsPerPass),
-    rowsOf: (group) => group.reduce((sum, i) => sum + planned[i]!.rows, 0),
+    items: [...planned.keys()],
+    rowsOf: (i) => planned[i]!.rows,
+    mostOf: (group) => Math.min(FIRST_ROWS * 2 ** group, runner.rowsPerPass),
     start(group) {
       const sequences: Sequence[] = [];
       for (const i of group) {
@@ -138,22 +139,4 @@ function commonLength([first, ...others]: readonly number[][]): number {
   let length = 0;
   while (length < first!.length && others.every((ids) => ids[length] === first![length])) length++;
   return length;
-}
-
-/** Consecutive items, the first group small and the others larger and larger. */
-function groupItems(items: readonly PlannedItem[], rowsPerPass: number): number[][] {
-  const groups: number[][] = [];
-  let most = Math.min(FIRST_ROWS, rowsPerPass);
-  let used = 0;
-  for (const [i, { rows }] of items.entries()) {
-    const open = groups.at(-1);
-    if (!open || used + rows > most) {
-      if (open) most = Math.min(2 * most, rowsPerPass);
-      groups.push([]);
-      used = 0;
-    }
-    groups.at(-1)!.push(i);
-    used += rows;
-  }
-  return groups;
 }

@@ -117,8 +117,9 @@ export function startEvaluation(
   const losses = inputs.map((input) => new Float64Array(input.ids.length - firstOf(input)).fill(Number.NaN));
   const begun = performance.now();
   const passes = groupedPasses({
-    groups: groupReadings(readings, runner.rowsPerPass),
-    rowsOf: (group) => group.reduce((sum, reading) => sum + reading.rows, 0),
+    items: readings,
+    rowsOf: (reading) => reading.rows,
+    mostOf: () => runner.rowsPerPass,
     start: (group) =>
       runner.startPass({
         sequences: group.map((reading) => reading.sequence()),
@@ -203,21 +204,6 @@ export async function evaluateTexts(
   } finally {
     evaluation.close();
   }
-}
-
-/** Consecutive readings of at most `rows` tokens together, one at least. */
-function groupReadings(readings: readonly Reading[], rows: number): Reading[][] {
-  const groups: Reading[][] = [];
-  let used = Number.POSITIVE_INFINITY;
-  for (const reading of readings) {
-    if (used + reading.rows > rows) {
-      groups.push([]);
-      used = 0;
-    }
-    groups.at(-1)!.push(reading);
-    used += reading.rows;
-  }
-  return groups;
 }
 
 function slice(ids: ArrayLike<number>, begin: number, end: number): number[] {

@@ -20,7 +20,6 @@ import type { MergeMethod } from '../merge/method';
 import { methodById } from '../merge/methods';
 import type { Plan, TensorPlan } from '../merge/plan/plan';
 import { measuredTensors, measureWholeModel } from '../merge/run/whole-model';
-import { changeCoefficients } from '../merge/tensor/change-coefficients';
 import {
   type ComputeSettings,
   canBeCut,
@@ -32,7 +31,13 @@ import type { Prepared } from '../merge/tensor/prepared';
 import type { Workspace } from '../merge/tensor/workspace';
 import { throwIfCanceled } from '../sources/cancellation';
 import { giveBack, spareCopy } from '../sources/spare-arrays';
-import { type FactoredChange, factoredChange, linearChange, withoutEffect } from './weight-change';
+import {
+  changeCoefficients,
+  type FactoredChange,
+  factoredChange,
+  linearChange,
+  withoutEffect,
+} from './weight-change';
 
 export interface PlannedWeights extends WeightSource {
   /** Gives back the device memory that merging takes; the next read takes it again. */

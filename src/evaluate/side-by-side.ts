@@ -15,7 +15,7 @@ import type { Architecture } from '../models/architecture';
 import { resolveArchitecture } from '../models/resolution';
 import type { BackendChoice } from '../reports/backend';
 import type { EvaluateManyReport, KeptWeights, RunningProgress, RunTarget } from '../reports/evaluate';
-import { secondsLeft } from '../reports/time-left';
+import { runningAt } from '../reports/time-left';
 import type { GroupedPasses } from './grouped-passes';
 import {
   downloadMeter,
@@ -299,13 +299,9 @@ function tell<W extends GroupedPasses>(
   const done = all.reduce((sum, p) => sum + p.tokensDone, 0);
   const total = all.reduce((sum, p) => sum + p.tokens, 0);
   const seconds = (performance.now() - begun) / 1000;
-  const rate = seconds > 0 ? done / seconds : 0;
   // batches are of about the same size
   const whole = total / part.share;
-  const doneOfWhole = part.before * whole + done;
-  const time = secondsLeft({ left: whole - doneOfWhole, perSecond: rate });
-  const amount = { phase: 'running' as const, done: doneOfWhole, total: whole };
-  work.onProgress({ ...amount, rate, secondsLeft: time }, finished);
+  work.onProgress(runningAt(part.before * whole + done, whole, seconds, done), finished);
 }
 
 /** Plans whose tokenizer and chat template come from the same files share what they made of the texts. */

@@ -5,7 +5,7 @@ import type { Row } from '../foreign/parquet';
 import { copyOf, type Recipe } from '../formats/recipe';
 import { openModels } from '../host/models';
 import { methodById } from '../merge/methods';
-import { requireClean } from '../merge/plan/clean-plan';
+import { requireClean } from '../merge/plan/plan';
 import { makePlan } from '../merge/plan/recipe-plan';
 import type { RunTarget } from '../reports/evaluate';
 import type { ScoreTasksRequest, TaskScore, TasksProgress } from '../reports/tasks';

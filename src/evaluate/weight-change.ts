@@ -1,9 +1,10 @@
 /** Changes of a stored weight that a merge is linear in. */
 import { isWeightDtype } from '../formats/dtype';
 import type { LowRank, TensorRef, TensorView } from '../inputs/tensor-view';
+import type { MergeMethod } from '../merge/method';
 import { methodById } from '../merge/methods';
 import type { TensorPlan } from '../merge/plan/plan';
-import { changeCoefficients } from '../merge/tensor/change-coefficients';
+import { reciprocalOf } from '../merge/tensor/delta-measure';
 
 /** W₀ + Σ cᵢ·ΔWᵢ, each ΔWᵢ as its factors, or as a tensor that is computed. */
 export interface FactoredChange {
@@ -88,4 +89,34 @@ export function withoutEffect(
 /** What tells places of stored tensors apart. */
 export function nameOf(...refs: readonly TensorRef[]): string {
   return refs.map(({ folder, file, begin, key }) => [folder, file, begin, key].join()).join(' ');
+}
+
+// Merges that are linear in the changes, as their coefficients.
+
+/** Coefficients of full weights that leave this much of the base out, or more, are no merge of changes alone. */
+const ROUNDING = 1e-9;
+
+/**
+ * Coefficients cᵢ where a tensor's merge is W₀ + Σ cᵢ·τᵢ whatever the values are, τᵢ being what contributor i adds to W₀;
+ * undefined where it depends on the values, or keeps another share of W₀ than all of it.
+ */
+export function changeCoefficients(
+  { models, parameters }: Pick<TensorPlan, 'models' | 'parameters'>,
+  { compute }: MergeMethod,
+): number[] | undefined {
+  const own = models.map((model) => model.parameters);
+  if (compute.kind === 'weights') {
+    const coefficients = compute.coefficients(own, parameters);
+    const sum = coefficients.reduce((a, b) => a + b, 0);
+    return Math.abs(sum - 1) < ROUNDING ? coefficients : undefined;
+  }
+  if (compute.kind !== 'delta') return undefined;
+  const preset = compute.preset(parameters);
+  const { select, rescale, consensus, weights, normalize, lambda } = preset;
+  if (select !== 'all' || rescale !== 'none' || consensus !== 'none' || weights === 'energy')
+    return undefined;
+  const given = own.map(({ weight }) => weight as number);
+  const sum = given.reduce((a, b) => a + b, 0);
+  const factor = lambda * (normalize ? reciprocalOf(preset, given.length, sum) : 1);
+  return given.map((weight) => weight * factor);
 }

@@ -3,7 +3,7 @@ import type { GuardedTokenizer } from '../foreign/foreign-text';
 import type { BackendKind } from '../reports/backend';
 import type { RunningProgress } from '../reports/evaluate';
 import type { ScoreTasksRequest, TaskItem } from '../reports/tasks';
-import { secondsLeft } from '../reports/time-left';
+import { runningAt } from '../reports/time-left';
 import { scoreWritten } from '../tasks/metrics';
 import type { Item } from '../tasks/task-items';
 import { cutAnswer } from '../tasks/written-answers';
@@ -49,11 +49,7 @@ export async function writeAnswers(
   for (const [index, target] of targets.entries()) {
     const at = performance.now();
     let [tokens, done] = [0, index * most];
-    const tell = () => {
-      const rate = done / Math.max(1e-9, (performance.now() - begun) / 1000);
-      const time = secondsLeft({ left: total - done, perSecond: rate });
-      sink.onProgress({ phase: 'running', done, total, rate, secondsLeft: time });
-    };
+    const tell = () => sink.onProgress(runningAt(done, total, (performance.now() - begun) / 1000));
     let model: RunningModel | undefined;
     let tokenizer: GuardedTokenizer | undefined;
     try {

@@ -17,6 +17,16 @@ export function secondsLeft(...parts: readonly WorkLeft[]): number | null {
   return seconds;
 }
 
+/**
+ * Progress of work that counts tokens.
+ * @param seconds since its part began, in which `own` of the `done` were made
+ */
+export function runningAt(done: number, total: number, seconds: number, own = done) {
+  const rate = own / Math.max(1e-9, seconds);
+  const phase = 'running' as const;
+  return { phase, done, total, rate, secondsLeft: secondsLeft({ left: total - done, perSecond: rate }) };
+}
+
 /** An estimate may be so many times the one that is shown before that one is taken back. */
 const WRONG = 1.5;
 

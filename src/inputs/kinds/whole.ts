@@ -1,4 +1,5 @@
 /** Changes that depend on all of a weight. */
+import { ACTIVATIONS } from '../../backend/special';
 import { column, transposed } from '../../linalg/columns';
 import { thinQr } from '../../linalg/householder';
 import { type AdaptedModule, type AdapterKind, multiply, type Opened, type PartValues } from './kind';
@@ -80,25 +81,6 @@ function orthonormal(P: Float64Array, rows: number, rank: number): Float64Array 
   if (rank === rows)
     for (const [i, value] of column(q, rank - 1).entries()) q.data[(rank - 1) * rows + i] = -value;
   return transposed(q).data;
-}
-
-/** Activations by their names in transformers (activations.py). */
-const ACTIVATIONS: Readonly<Record<string, (x: number) => number>> = {
-  relu: (x) => Math.max(x, 0),
-  relu2: (x) => Math.max(x, 0) ** 2,
-  silu: (x) => x / (1 + Math.exp(-x)),
-  swish: (x) => x / (1 + Math.exp(-x)),
-  sigmoid: (x) => 1 / (1 + Math.exp(-x)),
-  tanh: Math.tanh,
-  linear: (x) => x,
-  leaky_relu: (x) => (x > 0 ? x : 0.01 * x),
-  quick_gelu: (x) => x / (1 + Math.exp(-1.702 * x)),
-  gelu_new: tanhGelu,
-  gelu_pytorch_tanh: tanhGelu,
-};
-
-function tanhGelu(x: number): number {
-  return 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)));
 }
 
 /** PEANuT (arXiv:2410.01870; PEFT tuners/peanut/layer.py): a small network turns each column of the weight into its change. */
