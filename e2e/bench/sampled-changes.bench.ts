@@ -11,7 +11,7 @@ import { expect, it, vi } from 'vitest';
 import { runEvaluations } from '../../src/evaluate/job';
 import { copyOf, type Recipe } from '../../src/formats/recipe';
 import { openModels } from '../../src/host/models';
-import { requireClean } from '../../src/merge/plan/clean-plan';
+import { requireClean } from '../../src/merge/plan/plan';
 import { sampleChanges } from '../../src/merge/prediction/sampled-changes';
 import { planToRun } from '../../src/recipe/recipe-jobs';
 import type { RunTarget } from '../../src/reports/evaluate';

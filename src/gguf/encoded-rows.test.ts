@@ -5,7 +5,7 @@ import { hasLlama, llama } from '../../e2e/llama-cpp';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { type BlockType, READ_TYPES } from './block-types';
 import { decodeBlocks } from './decoded-blocks';
-import { encodeRows } from './encoded-rows';
+import { encodeRows } from './gguf-file';
 
 const TYPES: BlockType[] = ['Q8_0', 'Q4_0', 'Q4_1', 'Q5_0', 'Q5_1', 'Q4_K', 'Q5_K', 'Q6_K'];
 

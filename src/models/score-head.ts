@@ -1,3 +1,6 @@
+import type { Architecture } from './architecture';
+import { tensorsIn } from './claim';
+
 /**
  * Heads of encoders that score a pair of texts by the stream of its first token (transformers: `…ForSequenceClassification` in
  * modeling_bert.py, modeling_roberta.py, modeling_distilbert.py, modeling_modernbert.py), by the names they are stored under.
@@ -57,4 +60,15 @@ export function scoreTensors(modelType: string): string[] {
   return layers
     .flatMap(({ linear, norm }) => (norm === undefined ? [linear] : [linear, norm]))
     .flatMap((name) => [`${name}.weight`, `${name}.bias`]);
+}
+
+/** The architecture of a model of which the last stream is wanted, whether it was saved with a head for words, for scores or without. */
+export function withoutHead({ final, unused = [], ...body }: Architecture): Architecture {
+  const { norm, head, tied, ...rest } = final;
+  const own = tensorsIn(rest).map(({ name }) => name);
+  return {
+    ...body,
+    final: { ...(norm && { norm }), head: body.embedding.token, tied: true, divisor: 1 },
+    unused: [...unused, ...own, ...(tied ? [] : [head]), ...scoreTensors(body.modelType)],
+  };
 }

@@ -18,9 +18,8 @@ import { type Phases, type PlannedPhase, progressMeter, trackPhases } from '../h
 import { type HashedInputs, openHashedInputs } from '../host/weight-inputs';
 import { inputName } from '../inputs/stored-tensor';
 import { methodById } from '../merge/methods';
-import { requireClean } from '../merge/plan/clean-plan';
 import { writtenExtras } from '../merge/plan/gguf-plan';
-import type { Plan } from '../merge/plan/plan';
+import { type Plan, requireClean } from '../merge/plan/plan';
 import { finishShards } from '../merge/plan/shards';
 import { writeIndex, writeSmallFiles } from '../merge/run/output-files';
 import { type OpenMergeThreads, openMergeThreads } from '../merge/run/remote-thread';

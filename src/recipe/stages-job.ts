@@ -10,7 +10,7 @@ import type { OpenModels } from '../host/models';
 import { type PlannedPhase, trackPhases } from '../host/progress-meter';
 import { openModel } from '../inputs/opened-model';
 import { methodById } from '../merge/methods';
-import { requireClean } from '../merge/plan/clean-plan';
+import { requireClean } from '../merge/plan/plan';
 import { makePlan } from '../merge/plan/recipe-plan';
 import type { Progress } from '../reports/job';
 import type { MergeReport, MergeRequest } from '../reports/merge';

@@ -8,8 +8,7 @@ import { openModels } from '../host/models';
 import { memoryFolder } from '../inputs/memory-models.test.support';
 import { openModel } from '../inputs/opened-model';
 import { methodById } from '../merge/methods';
-import { plannedOutput } from '../merge/plan/planned-output';
-import { planStages, stagedReport } from './stages-plan';
+import { plannedOutput, planStages, stagedReport } from './stages-plan';
 
 const folder = goldenFolder('mergekit');
 const file = (name: string) => new Uint8Array(readFileSync(join(folder, name)));

@@ -1,16 +1,17 @@
 /** The plans of all stages of a recipe, made from headers alone: what a stage will write is known from its plan. */
-
 import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
+import { buildShardIndex, SHARD_INDEX } from '../formats/shard-index';
 import type { OpenModels } from '../host/models';
 import { type OpenModel, openModel } from '../inputs/opened-model';
 import type { MergeMethod } from '../merge/method';
 import type { Plan } from '../merge/plan/plan';
 import { planReport } from '../merge/plan/plan-report';
-import { plannedOutput } from '../merge/plan/planned-output';
 import { makePlan } from '../merge/plan/recipe-plan';
 import type { PlanProblem, PlanReport } from '../reports/plan';
-import { findFile } from '../sources/model-folder';
+import { bufferSource } from '../sources/byte-source';
+import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
+import { indexedFiles, type ShardPlan } from '../write/shard-plan';
 
 interface StagedPlan {
   stages: { name: string; plan: Plan }[];
@@ -101,4 +102,59 @@ export function stagedModels(models: OpenModels) {
       throw new AmalgamError('NotFound', `The stage ${folder} wrote no ${path}.`, 'Please report this.');
     },
   };
+}
+
+/**
+ * The output of a clean plan as a folder that can be opened before it exists, to plan what is merged from it: headers
+ * and small files are known, weights are not. The headers lack the hashes of the inputs, so the offsets of the weights
+ * are not yet those of the real files.
+ *
+ * @param name of the folder
+ * @param file a file of an opened model, for the small files that are copied
+ */
+export function plannedOutput(
+  name: string,
+  plan: Plan,
+  file: (folder: string, path: string) => ModelFile,
+): ModelFolder {
+  const shards = plan.shards.map((shard) => plannedShard(name, shard));
+  const small = plan.extras.map(({ path, content }): ModelFile => {
+    if ('text' in content) return textFile(path, content.text);
+    return { ...file(content.folder, content.file), path };
+  });
+  const indexed = plan.places ? [] : indexedFiles(plan.shards);
+  const entries = indexed.flatMap((s) => s.tensors.map((t) => [t.name, s.file] as const));
+  const index =
+    indexed.length > 0 ? [textFile(SHARD_INDEX, buildShardIndex(entries, plan.bytesToWrite))] : [];
+  return { path: name, origin: { kind: 'local' }, files: [...shards, ...small, ...index] };
+}
+
+function plannedShard(name: string, { file, header, byteLength }: ShardPlan): ModelFile {
+  const known = bufferSource(header, `${name}/${file}`);
+  return {
+    path: file,
+    byteLength,
+    open: () => ({
+      byteLength,
+      async read(begin, end, signal) {
+        if (begin >= header.length) throw notYet(name);
+        const bytes = new Uint8Array(end - begin);
+        bytes.set(await known.read(begin, Math.min(end, header.length), signal));
+        return bytes;
+      },
+    }),
+  };
+}
+
+function textFile(path: string, text: string): ModelFile {
+  const bytes = new TextEncoder().encode(text);
+  return { path, byteLength: bytes.length, open: () => bufferSource(bytes, path) };
+}
+
+function notYet(name: string): AmalgamError {
+  return new AmalgamError(
+    'Internal',
+    `The weights of ${name} were asked for before they were merged.`,
+    'Please report this.',
+  );
 }

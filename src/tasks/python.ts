@@ -1,6 +1,6 @@
 /** Python's semantics of strip, length and random numbers, where the harness depends on them. */
 
-import { mersenneTwister } from '../linalg/mersenne-twister';
+import { mersenneTwister } from '../linalg/torch-random';
 
 /** Characters for which `str.isspace` is true (Unicode's White_Space, and the four separators U+001C–U+001F). */
 const SPACE = '\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';

@@ -4,9 +4,9 @@
  * `x.weight_scale` (compressed-tensors, fbgemm).
  */
 import { isJsonNumber } from '../../formats/strict-json';
+import { eightBitValues, scaleNames } from '../dequantization';
 import { readF32 } from '../stored-tensor';
 import type { ReadTensor, TensorRef } from '../tensor-view';
-import { eightBitValues, scaleNames } from './eight-bits';
 import type { QuantizedCheckpoint, QuantizedFormat } from './format';
 
 export const fp8: QuantizedFormat = {

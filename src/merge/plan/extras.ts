@@ -1,10 +1,11 @@
 /** The small files beside the weights: config, tokenizer, model card, recipe. */
-
 import { modelCard } from '../../formats/model-card';
 import { editConfig, type ModelConfig, parseModelConfig } from '../../formats/model-config';
 import { parseModelRef, type Recipe } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-format';
 import { recipeModels } from '../../formats/recipe-models';
+import { tensorBytes } from '../../formats/safetensors-header';
+import { buildShardIndex } from '../../formats/shard-index';
 import { type Checkpoint, saysTied } from '../../inputs/checkpoint';
 import type { OpenModel } from '../../inputs/opened-model';
 import type { Problems } from '../../inputs/problems';
@@ -12,7 +13,6 @@ import { findFile, hubCommit } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
 import { AMALGAM_VERSION } from '../version';
 import { type TokenIds, withTokenIds } from '../vocabulary/token-ids';
-import { imageIndices } from './image-output';
 import { takeOthers } from './other-files';
 import type { Plan, TensorPlan } from './plan';
 import { restackedText } from './stacked-layers';
@@ -216,4 +216,32 @@ function mainDtype(tensors: readonly TensorPlan[]): 'float32' | 'float16' | 'bfl
   }));
   const most = counts.reduce((a, b) => (b.elements > a.elements ? b : a));
   return most.elements > 0 ? most.name : undefined;
+}
+
+// The output of a merge of image models: its files are those of the base, by their names and with the names of the tensors in them.
+
+/** Where the tensors of a checkpoint lie, by their names in the plan. */
+export function placesOf({ tensors }: Checkpoint): NonNullable<Plan['places']> {
+  return new Map([...tensors].map(([name, { file, key }]) => [name, { file, key }]));
+}
+
+/** The indices of those of its folders that have several files of weights. */
+function imageIndices(checkpoint: Checkpoint, tensors: readonly TensorPlan[]): Plan['extras'] {
+  const places = placesOf(checkpoint);
+  return checkpoint.folder.files.flatMap(({ path }) => {
+    const [, folder] = /^(.*\/)?[^/]+\.safetensors\.index\.json$/.exec(path) ?? [];
+    if (!path.endsWith('.safetensors.index.json')) return [];
+    const own = tensors.flatMap(({ name, dtype, shape }) => {
+      const { file, key } = places.get(name)!;
+      const inside = file.slice((folder ?? '').length);
+      const isHere = file.startsWith(folder ?? '') && !inside.includes('/');
+      return isHere ? [{ entry: [key, inside] as const, bytes: tensorBytes(dtype, shape)! }] : [];
+    });
+    if (own.length === 0) return [];
+    const text = buildShardIndex(
+      own.map(({ entry }) => entry),
+      own.reduce((sum, { bytes }) => sum + bytes, 0),
+    );
+    return [{ path, content: { text } }];
+  });
 }

@@ -3,6 +3,7 @@
  * how its values are obtained, the resolved parameters, the shards, the bytes, and every mismatch with its remedy.
  */
 
+import { AmalgamError } from '../../errors';
 import type { Dtype } from '../../formats/dtype';
 import type { Recipe } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-format';
@@ -89,4 +90,13 @@ export function originText({ recipe, madeBy }: Pick<Plan, 'recipe' | 'madeBy'>):
 export function tensorOutline({ name, role, shape, dtype, elements }: TensorPlan): TensorOutline {
   const { layer, stack, module } = role;
   return { name, layer, ...(stack !== undefined && { stack }), module, shape: [...shape], dtype, elements };
+}
+
+/** @throws AmalgamError `PlanHasErrors` with the first error's words and remedy */
+export function requireClean(plan: Plan): void {
+  const errors = plan.problems.filter((p) => p.severity === 'error');
+  const first = errors[0];
+  if (!first) return;
+  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : '';
+  throw new AmalgamError('PlanHasErrors', `${first.message}${more}`, first.remedy);
 }

@@ -15,7 +15,7 @@ import {
 import type { ModelFolder } from '../../sources/model-folder';
 import { openSides } from '../../tools/difference/compare-models';
 import { methodById } from '../methods';
-import { requireClean } from './clean-plan';
+import { requireClean } from './plan';
 import { makePlan } from './recipe-plan';
 import { copyRecipe, places, whole } from './sound-inputs.test.support';
 

@@ -11,8 +11,7 @@ import type {
   DeltaStatisticsReport,
   DeltaStatisticsRequest,
 } from '../../reports/delta-statistics';
-import { requireClean } from '../plan/clean-plan';
-import type { Plan } from '../plan/plan';
+import { type Plan, requireClean } from '../plan/plan';
 import { measurableTensors, measureTensors, openStatistics, statisticsWork } from './delta-statistics';
 
 /**

@@ -1,8 +1,11 @@
 /** From a tensor of the plan to the code that computes it, by the kind of its method. */
 import type { Backend, BackendBuffer } from '../../backend/backend';
 import { exactFloats } from '../../backend/exact';
-import { PANEL_CHUNK } from '../../backend/kernels/products';
+import { blockCount } from '../../backend/kernel';
+import { PANEL_CHUNK, pairCount } from '../../backend/kernels/products';
+import { MOST_STORED, storedSums, storedSumWords } from '../../backend/kernels/sums';
 import type { ReadTensor } from '../../inputs/stored-tensor';
+import type { MergeCounts } from '../../reports/job';
 import type { ElementwiseCompute, MergeMethod } from '../method';
 import type { TensorPlan } from '../plan/plan';
 import { TileSums } from './delta-measure';
@@ -14,6 +17,7 @@ import {
   productsForm,
   productsGroups,
   runWeightedSum,
+  type WeightedSum,
   WHOLE,
 } from './products-merge';
 import {
@@ -26,10 +30,9 @@ import {
   sumOf,
 } from './solved-merge';
 import { changesStored, mergesStored } from './stored-changes';
-import { StoredSums, sumsStored } from './stored-sums';
-import { type Emit, type TensorStatistics, vectorStatistics } from './tensor-outcome';
+import { type Emit, ProductSums, type TensorStatistics, vectorStatistics } from './tensor-outcome';
 import { doraUnit, openTask, type SlotForm, type TensorTask } from './tensor-task';
-import { runEncode } from './tile-encoding';
+import { packing, readTile, requireFinite, runEncode } from './tile-encoding';
 import { cutTiles, groupElements, leastTile, rowLength } from './tiles';
 import { openWorkspace, tileElementsFor, type Workspace } from './workspace';
 
@@ -297,4 +300,65 @@ async function mergeElementwise(
 
 function write(engine: TensorTask['work']['engine'], buffer: BackendBuffer, values: readonly number[]): void {
   engine.write(buffer, 0, new Uint8Array(exactFloats(values).buffer));
+}
+
+// Weighted sums of whole weights straight from their stored words, in one kernel a tile.
+
+/** Whether a tensor’s weights can be summed as they are stored: no adapters, and few enough. */
+function sumsStored({ base, models }: TensorPlan): boolean {
+  const views = [...(base ? [base] : []), ...models.map(({ view }) => view)];
+  return views.length <= MOST_STORED && views.every(({ lowRank, addend }) => !lowRank && !addend);
+}
+
+/** Sums over the tiles of a tensor that is measured as it is stored. */
+class StoredSums {
+  readonly products: ProductSums;
+  /** Σ (out − W₀)², against zero where there is no base. */
+  change = 0;
+  nonFinite = 0;
+  #atBase = 0;
+
+  constructor(
+    private readonly task: TensorTask,
+    private readonly policy: 'stop' | 'carry',
+  ) {
+    this.products = new ProductSums(task.plan.models.length + 1);
+  }
+
+  /**
+   * Sums the tile whose stored words lie in `work.raw` and emits it; the sum's one table is in `coefficients`.
+   * @throws AmalgamError `NonFinite`
+   */
+  async finish(
+    { anchor }: WeightedSum,
+    coefficients: BackendBuffer,
+    elements: number,
+    emit: Emit,
+  ): Promise<void> {
+    const { work, plan } = this.task;
+    const { raw, inputs, packed, sums, status } = work;
+    const models = plan.models.length;
+    work.engine.run(storedSums[plan.base ? 'base' : 'alone'][models - 1]!, {
+      params: { elements, anchor, ...packing(this.task) },
+      buffers: { raw, inputs, coefficients, packed, sums, status },
+    });
+    const words = storedSumWords(models);
+    const [encoded, found, sumBytes] = await readTile(this.task, elements, [
+      { buffer: sums, byteLength: blockCount(elements) * words * 4 },
+    ]);
+    this.nonFinite += requireFinite(this.task, found, this.policy);
+    const floats = new Float32Array(sumBytes!.buffer);
+    const counts = new Uint32Array(sumBytes!.buffer);
+    this.products.add(floats, words);
+    for (let at = pairCount(models + 1); at < floats.length; at += words) {
+      this.change += floats[at]!;
+      this.#atBase += counts[at + 1]!;
+    }
+    await emit(encoded);
+  }
+
+  /** Counts over all tiles. */
+  counts(): MergeCounts {
+    return { atBase: this.task.plan.base ? this.#atBase : null, shared: [], lost: [] };
+  }
 }
