@@ -12,7 +12,7 @@ import '../../src/foreign/foreign-text.test.support';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { calibrate } from '../../src/calibration/job';
 import { runEvaluations } from '../../src/evaluate/job';
-import { type Recipe, copyOf } from '../../src/formats/recipe';
+import { copyOf, type Recipe } from '../../src/formats/recipe';
 import { openModels } from '../../src/host/models';
 import { requireClean } from '../../src/merge/plan/plan';
 import { runFindBest } from '../../src/recipe/best-bench';
