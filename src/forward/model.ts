@@ -14,7 +14,7 @@ import { claimTensors, expectedTensors, leavesOf, linearSites, tensorsIn } from 
 import { unsupported } from '../models/config-reader';
 import type { KeptWeights } from '../reports/evaluate';
 import { createWeightReader, type DeviceLinear, type DeviceTile, type WeightReader } from './device-weights';
-import { createEmbeddingTable, type EmbeddingTable } from './embedding';
+import { createEmbeddingTable, type EmbeddingTable } from './embedding-table';
 import { createLayerStore, type Layer, type LayerStore } from './layer-store';
 import type { DeviceNorm, Operations } from './operations';
 import { closeOuter, freeNorm, loadNorm, loadOuter, type OuterWeights } from './outer-weights';
