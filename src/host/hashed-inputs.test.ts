@@ -44,7 +44,7 @@ test('the hash of a local file is found while it is read; what nobody reads is r
   const inputs = await opened;
   expect([...inputs.known]).toEqual([]);
   expect(await inputs.source(NAME).read(100, 3_000_000)).toEqual(bytes.slice(100, 3_000_000));
-  expect([...inputs.pieces().get(NAME)!.keys()]).toEqual([0, 1]);
+  expect([...(await inputs.pieces()).get(NAME)!.keys()]).toEqual([0, 1]);
   expect([...(await inputs.hashAll(meter))]).toEqual([[NAME, treeHashOf(bytes)]]);
   expect(bytesRead()).toBe(bytes.length);
   expect(begun).toEqual([bytes.length - 2 * 2 ** 21]);

@@ -13,7 +13,7 @@ import type { WorkSeconds } from '../reports/job';
 import type { SourceOrigin } from '../sources/byte-source';
 import { fileSource, readingAhead } from '../sources/file-source';
 import { giveBack, limitSpares } from '../sources/spare-arrays';
-import { type HashedSource, hashedSource } from '../sources/tree-hash';
+import { type HashedSource, hashedSource, type Leaf } from '../sources/tree-hash';
 import { type OpenSource, openBlob } from '../store/blobs';
 import type { FilePlace } from '../write/destination';
 import type { FoundLeaf, PassTools, ThreadCalls, ThreadJob, ThreadOwner, WorkKind } from './threads';
@@ -24,9 +24,6 @@ export interface Disk {
   /** For writing at places. */
   file(place: Extract<FilePlace, { kind: 'disk' }>): FileSystemSyncAccessHandle;
 }
-
-/** Pieces of an input that stay in memory: of the last one a part was read, and the rest comes next. */
-const HELD_PIECES = 1;
 
 /** What a thread works with. */
 export interface ThreadTools extends PassTools {
@@ -68,7 +65,7 @@ async function openJob(
 ) {
   limitSpares(SPARE_BYTES);
   const hashed = new Map<string, HashedSource>();
-  const told = new Map<string, Set<number>>();
+  const told = new Set<Promise<Leaf>>();
   const sources = new Map<string, Pick<OpenSource, 'read' | 'readNow'>>();
   const spent = { read: 0, write: 0 };
   for (const { name, byteLength, isHashed, origin } of job.inputs) {
@@ -77,10 +74,9 @@ async function openJob(
       : { byteLength, read: (begin: number, end: number) => owner.read(name, begin, end).catch(rethrow) };
     if (!origin || !isHashed) sources.set(name, source);
     else {
-      const reading = hashedSource(source, HELD_PIECES);
+      const reading = hashedSource(source);
       sources.set(name, reading);
       hashed.set(name, reading);
-      told.set(name, new Set());
     }
   }
   for (const [index, derived] of job.derived.entries()) {
@@ -119,9 +115,9 @@ async function openJob(
     async found() {
       const leaves: FoundLeaf[] = [];
       for (const [name, source] of hashed) {
-        for (const [piece, leaf] of source.leaves()) {
-          if (told.get(name)!.has(piece)) continue;
-          told.get(name)!.add(piece);
+        for (const [piece, leaf] of await source.leaves()) {
+          if (told.has(leaf)) continue;
+          told.add(leaf);
           leaves.push([name, piece, await leaf]);
         }
       }
@@ -130,21 +126,22 @@ async function openJob(
   };
 }
 
-/** Milliseconds between two messages of how far a thread is. */
+/** Milliseconds between two messages of how far a thread is: there may be thousands of small tensors. */
 const TELL_MS = 50;
 
-/** Tells the owner of amounts that are done, many at a time, and of whose. */
-function teller(tell: (amount: number, of: string) => void) {
-  let [sum, of, told] = [0, '', 0];
+/** Tells the owner of amounts that are done, many at a time. */
+function teller(tell: ThreadOwner['done']) {
+  const untold: [amount: number, item: string][] = [];
+  let told = 0;
   const flush = () => {
-    if (sum > 0) tell(sum, of);
-    [sum, told] = [0, performance.now()];
+    if (untold.length > 0) tell(untold.splice(0));
+    told = performance.now();
   };
   return {
-    add(amount: number, next: string) {
-      if (of !== next) flush();
-      of = next;
-      sum += amount;
+    add(amount: number, item: string) {
+      const last = untold.at(-1);
+      if (last?.[1] === item) last[0] += amount;
+      else untold.push([amount, item]);
       if (performance.now() - told > TELL_MS) flush();
     },
     flush,
@@ -166,7 +163,7 @@ export function serveThread(
     async open(kind, given, remote) {
       const owner = remote as unknown as Comlink.Remote<ThreadOwner>;
       job = await openJob(given, owner, disk, { scaled: scaledValues, ...makers });
-      done = teller((amount, of) => telling.push(owner.done(amount, of)));
+      done = teller((amounts) => telling.push(owner.done(amounts)));
       const { engine, read, spend } = job;
       const tools: ThreadTools = {
         ...{ engine, read, spend, disk, owner, members: given.threads },

@@ -137,8 +137,8 @@ export interface Answered {
 export interface ThreadOwner {
   read(input: string, begin: number, end: number): Promise<Uint8Array<ArrayBuffer>>;
   derived(index: number, begin: number, end: number): Promise<Float32Array<ArrayBuffer>>;
-  /** Something of an item is done, such as elements of a tensor. */
-  done(amount: number, item: string): void;
+  /** Something of items is done, such as elements of tensors. */
+  done(amounts: readonly (readonly [amount: number, item: string])[]): void;
 }
 
 function sumSeconds(threads: readonly (WorkSeconds | undefined)[]): WorkSeconds {
@@ -243,7 +243,9 @@ async function shareWork<Work>(
         const bytes = await inputs!.read(derivedRef(values[index]!), 4 * begin, 4 * end);
         return moved(new Float32Array(bytes.buffer, bytes.byteOffset, end - begin));
       },
-      done: (amount, item) => options.onDone?.(amount, item),
+      done: (amounts) => {
+        for (const each of amounts) options.onDone?.(...each);
+      },
     },
   };
 }
@@ -299,7 +301,7 @@ export interface PassTools {
   signal?: AbortSignal;
   /** Seconds that it stood still for stored bytes. */
   onWait?(seconds: number): void;
-  onDone?: ThreadOwner['done'];
+  onDone?(amount: number, item: string): void;
 }
 
 /** Opens a member. @param work plain data: what the items are and what is to be done with them */

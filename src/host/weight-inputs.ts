@@ -4,6 +4,7 @@ import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
 import { readingRows } from '../inputs/row-reader';
 import { inputName, type ReadTensor } from '../inputs/stored-tensor';
+import { readingAhead } from '../sources/file-source';
 import { sha256Of } from '../sources/sha256';
 import { type HashedSource, hashedSource, type Leaf, TREE_PIECE_BYTES } from '../sources/tree-hash';
 import { hasBlob, type OpenSource } from '../store/blobs';
@@ -127,8 +128,8 @@ interface HashMeter {
 export interface HashedInputs extends Inputs {
   /** Hashes known without reading all of a file. */
   readonly known: InputHashes;
-  /** Leaves of the other files that were begun so far, by the number of their piece. */
-  pieces(): ReadonlyMap<string, ReadonlyMap<number, Promise<Leaf>>>;
+  /** Leaves of the other files, as far as they were read, by the number of their piece. @throws errors of the sources */
+  pieces(): Promise<ReadonlyMap<string, ReadonlyMap<number, Promise<Leaf>>>>;
   /** Takes a leaf that another thread has found. @throws AmalgamError `RunChanged` where it is another one than here */
   take(name: string, piece: number, leaf: Leaf): Promise<void>;
   /** Hashes the pieces of files that nobody has read, all or those wanted. @throws errors of the sources, and Canceled */
@@ -136,10 +137,6 @@ export interface HashedInputs extends Inputs {
   /** Hashes of all files; reads the rest of them now. @throws errors of the sources, and Canceled */
   hashAll(meter: HashMeter): Promise<InputHashes>;
 }
-
-/** Bytes of pieces that stay in memory for all files together. */
-const HELD_BYTES = 48 * 2 ** 20;
-const LEAST_HELD = 4;
 
 /**
  * Opens every weight file, downloading first what is on the Hub and not in the cache. What the name of a file in another
@@ -166,11 +163,10 @@ export async function openHashedInputs(
     else if (claimed !== undefined) plain.push({ name, byteLength, claimed });
     else unknown.add(name);
   }
-  const held = Math.max(LEAST_HELD, Math.floor(HELD_BYTES / TREE_PIECE_BYTES / Math.max(1, unknown.size)));
   const hashed = new Map<string, HashedSource>();
   const inputs = await openInputs(plan, models, signal, onDownload, (source, name) => {
     if (!unknown.has(name)) return source;
-    const reading = hashedSource(source, held);
+    const reading = hashedSource(source.readNow ? source : readingAhead(source));
     hashed.set(name, reading);
     return { byteLength: source.byteLength, read: reading.read, close: () => source.close() };
   });
@@ -186,10 +182,13 @@ export async function openHashedInputs(
     throw thrown;
   }
   const hashRest: HashedInputs['hashRest'] = async ({ begin, advance }, wants = () => true) => {
-    const left = [...hashed].map(([name, source]) => {
-      const isWanted = (piece: number) => wants(name, piece);
-      return { name, source, isWanted, bytes: bytesLeft(source, isWanted) };
-    });
+    const left = await Promise.all(
+      [...hashed].map(async ([name, source]) => {
+        const isWanted = (piece: number) => wants(name, piece);
+        const leaves = await source.leaves();
+        return { name, source, isWanted, bytes: bytesLeft(source, leaves, isWanted) };
+      }),
+    );
     const bytes = left.reduce((sum, one) => sum + one.bytes, 0);
     if (bytes > 0) begin(bytes);
     for (const { name, source, isWanted } of left) {
@@ -200,7 +199,10 @@ export async function openHashedInputs(
     ...inputs,
     known,
     take: async (name, piece, leaf) => hashed.get(name)?.take(piece, leaf),
-    pieces: () => new Map([...hashed].map(([name, source]) => [name, source.leaves()])),
+    pieces: async () =>
+      new Map(
+        await Promise.all([...hashed].map(async ([name, source]) => [name, await source.leaves()] as const)),
+      ),
     hashRest,
     async hashAll(hashing) {
       await hashRest(hashing);
@@ -211,10 +213,14 @@ export async function openHashedInputs(
   };
 }
 
-function bytesLeft({ byteLength, leaves }: HashedSource, isWanted: (piece: number) => boolean): number {
+function bytesLeft(
+  { byteLength }: HashedSource,
+  leaves: ReadonlyMap<number, unknown>,
+  isWanted: (piece: number) => boolean,
+): number {
   let bytes = 0;
   for (let begin = 0, piece = 0; begin < byteLength; begin += TREE_PIECE_BYTES, piece++) {
-    if (isWanted(piece) && !leaves().has(piece)) bytes += Math.min(TREE_PIECE_BYTES, byteLength - begin);
+    if (isWanted(piece) && !leaves.has(piece)) bytes += Math.min(TREE_PIECE_BYTES, byteLength - begin);
   }
   return bytes;
 }

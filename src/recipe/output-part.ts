@@ -120,7 +120,7 @@ export async function partRecord(
     plan.inputs.map(({ folder, file, byteLength }) => [inputName(folder, file), byteLength]),
   );
   const inputs: PartRecord['inputs'] = {};
-  for (const [name, leaves] of pieces()) {
+  for (const [name, leaves] of await pieces()) {
     const read = [...leaves].sort(([a], [b]) => a - b);
     inputs[name] = {
       byteLength: bytes.get(name)!,

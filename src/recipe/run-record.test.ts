@@ -59,7 +59,7 @@ async function attempt(
   const done = await record.point(
     shards,
     beside,
-    () => pieces,
+    async () => pieces,
     new AbortController().signal,
     () => {},
   );

@@ -46,7 +46,7 @@ export interface RunRecord {
   point(
     shards: readonly FilePlan[],
     beside: FilePlan | undefined,
-    readPieces: () => HashedPieces,
+    readPieces: () => Promise<HashedPieces>,
     signal: AbortSignal,
     onBytes: OnBytes,
   ): Promise<ResumePoint>;
@@ -77,12 +77,12 @@ export async function openRunRecord(
   let besidePlan: FilePlan | undefined;
   let besideWriter: ShardWriter | undefined;
 
-  let readPieces = (): HashedPieces => new Map();
+  let readPieces = async (): Promise<HashedPieces> => new Map();
   const noted = new Map<string, Set<number>>();
   /** Pieces that were read and are not in the journal yet. */
   const freshPieces = async (): Promise<{ read?: ReadPieces }> => {
     const read: ReadPieces = {};
-    for (const [name, leaves] of readPieces()) {
+    for (const [name, leaves] of await readPieces()) {
       const old = noted.get(name) ?? new Set();
       noted.set(name, old);
       const fresh = [...leaves].filter(([piece]) => !old.has(piece));
@@ -135,7 +135,7 @@ export async function openRunRecord(
         throw changed('its inputs, or the version of Amalgam, were others');
       }
       if (found?.planned) {
-        await requireSame(found.safePoints, pieces());
+        await requireSame(found.safePoints, await pieces());
         point = await findResumePoint(found, shards, beside, destination, signal, onBytes);
         await note({ kind: 'resumed', checkpoints: point.safePoints });
         return point;

@@ -34,12 +34,6 @@ export function limitSpares(bytes: number): void {
   most = bytes;
 }
 
-/** Empties the pool, for another thread. */
-export function takeSpares(): ArrayBuffer[] {
-  kept = 0;
-  return spare.splice(0);
-}
-
 /** Returns the memory of an unused array to the pool. */
 export function giveBack(buffer: ArrayBuffer): void {
   const { byteLength } = buffer;

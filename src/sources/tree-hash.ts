@@ -5,7 +5,7 @@
 import { AmalgamError } from '../errors';
 import { hex, isTreeHash, TREE_PREFIX } from '../formats/hashes';
 import type { ByteSource } from './byte-source';
-import { pieceDigest } from './piece-digest';
+import { beginPiece, type PieceHash, pieceDigest } from './piece-digest';
 import { giveBack, spareArray } from './spare-arrays';
 
 /** A file is cut into pieces of this size from its beginning; the last may be shorter. */
@@ -43,19 +43,11 @@ export interface LeafHasher {
 /** Digests under way at once; each has a copy of its piece. */
 const MOST_UNDER_WAY = 8;
 
-/** Begins with no bytes, or with `whole` leaves and the bytes of the piece behind them. */
-export function beginLeaves(whole: readonly Promise<Leaf>[] = [], tail = new Uint8Array(0)): LeafHasher {
+/** Begins with no bytes, or with `whole` leaves and `filled` bytes of the piece behind them. */
+export function beginLeaves(whole: readonly Promise<Leaf>[] = [], begun?: PieceHash, filled = 0): LeafHasher {
   const done = [...whole];
-  let piece: Uint8Array<ArrayBuffer> | undefined;
-  let filled = 0;
-  const fill = (bytes: Uint8Array) => {
-    piece ??= new Uint8Array(TREE_PIECE_BYTES);
-    piece.set(bytes, filled);
-    filled += bytes.length;
-  };
-  if (tail.length > 0) fill(tail);
-  const begin = (bytes: Uint8Array<ArrayBuffer>) => {
-    const leaf = pieceDigest(bytes);
+  let piece = begun;
+  const keep = (leaf: Promise<Leaf>) => {
     leaf.catch(() => {}); // reported where the leaves are awaited
     done.push(leaf);
   };
@@ -63,14 +55,16 @@ export function beginLeaves(whole: readonly Promise<Leaf>[] = [], tail = new Uin
     for (let at = 0; at < bytes.length; ) {
       const part = bytes.subarray(at, at + TREE_PIECE_BYTES - filled);
       at += part.length;
-      if (part.length === TREE_PIECE_BYTES) begin(part);
-      else {
-        fill(part);
-        if (filled === TREE_PIECE_BYTES) {
-          begin(piece!);
-          filled = 0;
-        }
+      if (part.length === TREE_PIECE_BYTES) {
+        keep(pieceDigest(part));
+        continue;
       }
+      piece ??= beginPiece(TREE_PIECE_BYTES);
+      piece.update(part);
+      filled += part.length;
+      if (filled < TREE_PIECE_BYTES) continue;
+      keep(piece.end());
+      [piece, filled] = [undefined, 0];
     }
     await done.at(-MOST_UNDER_WAY);
   };
@@ -82,11 +76,8 @@ export function beginLeaves(whole: readonly Promise<Leaf>[] = [], tail = new Uin
       await update(tail);
       for (const { buffer } of [head, tail]) giveBack(buffer);
     },
-    async leaves() {
-      const last = filled > 0 ? [pieceDigest(piece!.subarray(0, filled))] : [];
-      return Promise.all([...done, ...last]);
-    },
-    copy: () => beginLeaves(done, piece?.slice(0, filled)),
+    leaves: () => Promise.all([...done, ...(piece ? [piece.copy().end()] : [])]),
+    copy: () => beginLeaves(done, piece?.copy(), filled),
   };
 }
 
@@ -120,12 +111,15 @@ export async function hashLike(hash: string, source: ByteSource, signal?: AbortS
   return sha256Of(source, signal);
 }
 
-// A source whose tree hash is found while it is read: whoever reads a byte first has the whole piece around it read and
-// hashed, so that no byte is ever used that the hash does not speak for.
+// A source whose tree hash is found while it is read: bytes are hashed where they were read to, in order; what a piece has
+// before and behind them is read for the hash alone, so that it speaks for every byte that is used.
 
 export interface HashedSource extends ByteSource {
-  /** Leaves that were begun so far, by the number of their piece. */
-  leaves(): ReadonlyMap<number, Promise<Leaf>>;
+  /**
+   * Leaves of all pieces of which something was read, by their numbers; what they have besides is read now.
+   * @throws what the source throws
+   */
+  leaves(): Promise<ReadonlyMap<number, Promise<Leaf>>>;
   /** Takes a leaf that another reader has found. @throws AmalgamError `RunChanged` where it is another one than here */
   take(piece: number, leaf: Leaf): Promise<void>;
   /**
@@ -143,124 +137,100 @@ export interface HashedSource extends ByteSource {
   tree(signal?: AbortSignal): Promise<string>;
 }
 
-/** A piece of which a part was read, in memory for those who read the others soon. */
-interface HeldPiece {
-  bytes: Promise<Uint8Array<ArrayBuffer>>;
-  /** Once they are there. */
-  now?: Uint8Array<ArrayBuffer>;
-  /** Reads that copy from it; it is let go of only without any. */
-  readers: number;
-}
+/** Asks for ranges to be read, and gets their bytes. */
+type Reading = Generator<readonly [begin: number, end: number], void, Uint8Array>;
 
 /** Pieces read at once for the rest of a tree. */
 const AT_ONCE = 4;
 
-/** @param mostHeld pieces that stay in memory; one that went is read again where it is needed, and not hashed again */
-export function hashedSource(source: ByteSource, mostHeld: number): HashedSource {
+/** The same source, hashed. What was hashed is not hashed again. */
+export function hashedSource(source: ByteSource): HashedSource {
   const { byteLength } = source;
   const count = Math.ceil(byteLength / TREE_PIECE_BYTES);
   const leaves = new Map<number, Promise<Leaf>>();
-  /** The one used last comes last. */
-  const held = new Map<number, HeldPiece>();
+  /** The piece of which the bytes up to `at` are hashed, and the next ones may come. */
+  let begun: { index: number; at: number; hash: PieceHash } | undefined;
+  /** Reads that wait, each for the hashes of the one before it. */
+  let waiting = 0;
+  let turn: Promise<unknown> = Promise.resolve();
 
   const rangeOf = (index: number) =>
     [index * TREE_PIECE_BYTES, Math.min((index + 1) * TREE_PIECE_BYTES, byteLength)] as const;
-  const hash = (index: number, bytes: Uint8Array<ArrayBuffer>) => {
-    const leaf = pieceDigest(bytes);
-    leaf.catch(() => {}); // reported where the tree is awaited
-    leaves.set(index, leaf);
-  };
-  const readPiece = async (index: number, signal?: AbortSignal) => {
-    const bytes = await source.read(...rangeOf(index), signal);
-    hash(index, bytes);
-    return bytes;
-  };
-  const letGo = () => {
-    for (const [index, { bytes, readers }] of held) {
-      if (held.size <= mostHeld) return;
-      if (readers > 0) continue;
-      held.delete(index);
-      void bytes.then(
-        ({ buffer }) => giveBack(buffer),
-        () => {}, // reported to who read it
-      );
-    }
-  };
-  const hold = (index: number, piece: HeldPiece): HeldPiece => {
-    held.delete(index);
-    held.set(index, piece);
-    return piece;
-  };
-  /**
-   * A range in parts: whole pieces, and parts of those that are hashed, come from the source as many at once as there are;
-   * parts of a piece that has to be hashed still, or is in memory, come from the piece.
-   */
-  const partsOf = (begin: number, end: number) => {
-    const parts: { from: number; to: number; index?: number }[] = [];
-    let direct = begin;
-    for (let index = Math.floor(begin / TREE_PIECE_BYTES); index * TREE_PIECE_BYTES < end; index++) {
-      const [first, last] = rangeOf(index);
-      const isWhole = begin <= first && last <= end;
-      if (!held.has(index) && (isWhole || leaves.has(index))) continue;
-      const [from, to] = [Math.max(begin, first), Math.min(end, last)];
-      if (direct < from) parts.push({ from: direct, to: from });
-      parts.push({ from, to, index });
-      direct = to;
-    }
-    if (direct < end) parts.push({ from: direct, to: end });
-    return parts;
+  const keep = (index: number, leaf: Promise<Leaf>) => {
+    const known = leaves.get(index);
+    const kept = known ? Promise.all([known, leaf]).then(([a, b]) => requireSame(a, b)) : leaf;
+    kept.catch(() => {}); // reported where the leaves are awaited
+    leaves.set(index, kept);
+    return kept;
   };
 
-  /** Hashes the whole pieces in bytes [begin, end). */
-  const hashWhole = (begin: number, end: number, bytes: Uint8Array<ArrayBuffer>) => {
-    for (let index = Math.ceil(begin / TREE_PIECE_BYTES); index < count; index++) {
-      const [from, to] = rangeOf(index);
-      if (to > end) break;
-      if (!leaves.has(index)) hash(index, bytes.subarray(from - begin, to - begin));
+  /** The rest of the piece that was begun, though its bytes may come still: then they have to be the same. */
+  function* rest(): Reading {
+    if (!begun || leaves.has(begun.index)) return;
+    const { index, at, hash } = begun;
+    const whole = hash.copy();
+    whole.update(yield [at, rangeOf(index)[1]]);
+    keep(index, whole.end());
+  }
+  function* hashing(begin: number, end: number, bytes: Uint8Array<ArrayBuffer>): Reading {
+    if (begin === end) return;
+    for (let index = Math.floor(begin / TREE_PIECE_BYTES); index * TREE_PIECE_BYTES < end; index++) {
+      const [first, last] = rangeOf(index);
+      const [from, to] = [Math.max(begin, first), Math.min(end, last)];
+      const part = bytes.subarray(from - begin, to - begin);
+      if (begun?.index !== index || begun.at !== from) {
+        if (leaves.has(index)) continue;
+        yield* rest();
+        begun = undefined;
+        if (leaves.has(index)) continue;
+        if (from === first && to === last) {
+          keep(index, pieceDigest(part));
+          continue;
+        }
+        const hash = beginPiece(TREE_PIECE_BYTES);
+        if (first < from) hash.update(yield [first, from]);
+        begun = { index, at: from, hash };
+      }
+      begun.hash.update(part);
+      begun.at = to;
+      if (to < last) continue;
+      keep(index, begun.hash.end());
+      begun = undefined;
     }
-  };
-  /** Reads [begin, end) into place, and hashes the whole pieces in it. */
-  const readWhole = async (
-    begin: number,
-    end: number,
-    into: Uint8Array<ArrayBuffer>,
-    signal?: AbortSignal,
-  ) => {
-    const bytes = await source.read(begin, end, signal, into);
-    if (bytes !== into) {
-      into.set(bytes);
+  }
+  const readAll = async (reading: Reading, signal?: AbortSignal) => {
+    for (let step = reading.next(); !step.done; ) {
+      const bytes = await source.read(...step.value, signal);
+      step = reading.next(bytes);
       giveBack(bytes.buffer);
     }
-    hashWhole(begin, end, into);
   };
-  /** The same at once. */
-  const readWholeNow = (begin: number, end: number, into: Uint8Array<ArrayBuffer>) => {
-    if (!source.readNow!(begin, end, into)) return false;
-    hashWhole(begin, end, into);
+  const readAllNow = (reading: Reading) => {
+    for (let step = reading.next(); !step.done; ) {
+      const [begin, end] = step.value;
+      const bytes = spareArray(end - begin);
+      if (!source.readNow!(begin, end, bytes)) return false;
+      step = reading.next(bytes);
+      giveBack(bytes.buffer);
+    }
     return true;
   };
-  const pieceNow = (index: number): Uint8Array<ArrayBuffer> | undefined => {
-    const known = held.get(index);
-    if (known) return hold(index, known).now;
-    const [begin, end] = rangeOf(index);
-    const now = spareArray(end - begin);
-    if (!source.readNow!(begin, end, now)) return undefined;
-    hash(index, now);
-    hold(index, { bytes: Promise.resolve(now), now, readers: 0 });
-    return now;
-  };
-  const readNow = (begin: number, end: number, into: Uint8Array<ArrayBuffer>) => {
-    const parts = partsOf(begin, end);
-    const isRead = parts.every(({ from, to, index }) => {
-      const place = into.subarray(from - begin, to - begin);
-      if (index === undefined) return readWholeNow(from, to, place);
-      const piece = pieceNow(index);
-      const [first] = rangeOf(index);
-      if (piece) place.set(piece.subarray(from - first, to - first));
-      return piece !== undefined;
-    });
-    letGo();
-    return isRead;
+  /** Reads, and hashes in the order of the calls. */
+  const inTurn = async <T>(read: Promise<T>, reading: (came: T) => Reading, signal?: AbortSignal) => {
+    const before = turn;
+    waiting++;
+    const mine = (async () => {
+      const came = await read;
+      await before;
+      await readAll(reading(came), signal);
+      return came;
+    })();
+    turn = mine.catch(() => undefined);
+    try {
+      return await mine;
+    } finally {
+      waiting--;
+    }
   };
 
   const hashRest: HashedSource['hashRest'] = async (signal, onBytes, wants = () => true) => {
@@ -268,64 +238,43 @@ export function hashedSource(source: ByteSource, mostHeld: number): HashedSource
       (index) => wants(index) && !leaves.has(index),
     );
     const next = missing.values();
-    const readAll = async () => {
+    const readPieces = async () => {
       for (const index of next) {
-        const { byteLength: bytes, buffer } = await readPiece(index, signal);
-        onBytes?.(bytes);
-        giveBack(buffer);
+        const bytes = await source.read(...rangeOf(index), signal);
+        keep(index, pieceDigest(bytes));
+        onBytes?.(bytes.byteLength);
+        giveBack(bytes.buffer);
       }
     };
-    await Promise.all(Array.from({ length: AT_ONCE }, readAll));
+    await Promise.all(Array.from({ length: AT_ONCE }, readPieces));
   };
 
   return {
     byteLength,
-    leaves: () => leaves,
+    async leaves() {
+      await inTurn(Promise.resolve(), rest);
+      return leaves;
+    },
     async take(piece, leaf) {
-      const known = await leaves.get(piece);
-      if (known?.some((byte, i) => byte !== leaf[i])) throw changedWhileRead();
-      if (!known) leaves.set(piece, Promise.resolve(leaf));
+      await keep(piece, Promise.resolve(leaf));
     },
-    ...(source.readNow && { readNow }),
-    async read(begin, end, signal, into = spareArray(end - begin)) {
-      if (begin === end) return source.read(begin, end, signal);
-      const pieces = new Map<number, HeldPiece>();
-      const parts = partsOf(begin, end).map(({ from, to, index }) => {
-        const place = into.subarray(from - begin, to - begin);
-        if (index === undefined) return readWhole(from, to, place, signal);
-        const piece = hold(index, held.get(index) ?? { bytes: readPiece(index, signal), readers: 0 });
-        pieces.set(index, piece);
-        piece.readers++;
-        const [first] = rangeOf(index);
-        return piece.bytes.then((bytes) => {
-          piece.now = bytes;
-          place.set(bytes.subarray(from - first, to - first));
-        });
-      });
-      try {
-        await Promise.all(parts);
-        return into;
-      } catch (thrown) {
-        // a read that failed, or was canceled, is no piece
-        for (const [index, { bytes }] of pieces) {
-          const failed = await bytes.then(
-            () => false,
-            () => true,
-          );
-          if (failed) held.delete(index);
-        }
-        throw thrown;
-      } finally {
-        for (const piece of pieces.values()) piece.readers--;
-        letGo();
-      }
-    },
+    ...(source.readNow && {
+      readNow: (begin: number, end: number, into: Uint8Array<ArrayBuffer>) =>
+        waiting === 0 && source.readNow!(begin, end, into) && readAllNow(hashing(begin, end, into)),
+    }),
+    read: (begin, end, signal, into) =>
+      inTurn(source.read(begin, end, signal, into), (bytes) => hashing(begin, end, bytes), signal),
     hashRest,
     async tree(signal) {
       await hashRest(signal);
       return treeHash(await Promise.all(Array.from({ length: count }, (_, index) => leaves.get(index)!)));
     },
   };
+}
+
+function requireSame(known: Leaf, leaf: Leaf): Leaf {
+  if (known.every((byte, i) => byte === leaf[i])) return known;
+  throw changedWhileRead();
 }
 
 function changedWhileRead(): AmalgamError {

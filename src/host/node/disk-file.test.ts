@@ -3,7 +3,8 @@ import { closeSync, openSync, truncateSync, writeFileSync, writeSync } from 'nod
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { scratchFolder } from '../../scratch-folder.test.support';
-import { pieceDigest } from './sha256';
+import { beginPiece as inBrowser } from '../../sources/piece-digest';
+import { beginPiece, pieceDigest } from './sha256';
 import { DiskFile } from './storage';
 
 const folder = scratchFolder();
@@ -33,3 +34,22 @@ test('the digest of a piece is the sha256 of what a piece held when it was hande
     expect(Buffer.from(await digest).toString('hex')).toBe(wanted);
   }
 });
+
+test.each([beginPiece, inBrowser])(
+  'the digest is that of bytes that came in parts, and of every beginning: %s',
+  async (begin) => {
+    const bytes = Uint8Array.from(randomBytes(300_000));
+    const wanted = (to: number) => createHash('sha256').update(bytes.subarray(0, to)).digest('hex');
+    let piece = begin(bytes.length);
+    let at = 0;
+    for (const to of [0, 1, 1, 70_000, 299_999, 300_000]) {
+      const part = bytes.slice(at, to);
+      piece.update(part);
+      part.fill(0);
+      at = to;
+      expect(Buffer.from(await piece.copy().end()).toString('hex')).toBe(wanted(to));
+      piece = piece.copy();
+    }
+    expect(Buffer.from(await piece.end()).toString('hex')).toBe(wanted(bytes.length));
+  },
+);

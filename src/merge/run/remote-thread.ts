@@ -5,7 +5,6 @@ import type { GgufPlan } from '../../gguf/gguf-plan';
 import { moved, openThreads, type ThreadOwner, threadPool } from '../../host/threads';
 import type { HashedInputs } from '../../host/weight-inputs';
 import type { ContributorReport, WorkSeconds } from '../../reports/job';
-import { takeSpares } from '../../sources/spare-arrays';
 import type { HashPieces } from '../../write/destination';
 import type { Plan } from '../plan/plan';
 import type { WholeModel } from '../tensor/delta-pipeline';
@@ -36,7 +35,6 @@ export interface MergeCalls {
     unit: MergeUnit,
     wholeModel: WholeModel | undefined,
     prepared: PreparedOutline[] | undefined,
-    spares: ArrayBuffer[],
   ): Promise<MergedUnit>;
   hash: HashPieces;
 }
@@ -100,7 +98,7 @@ export async function openMergeThreads(options: MergeThreadsOptions): Promise<Op
       ...(options.tileElements === undefined ? {} : { tileElements: options.tileElements }),
     } satisfies MergeWork,
     ...{ inputs, count, owner, files: plan.inputs },
-    hashed: { isHashed: (name) => inputs.pieces().has(name), take: inputs.take },
+    hashed: { isHashed: (name) => !inputs.known.has(name), take: inputs.take },
     onDone: options.onBytes,
     onSeconds: (spent) => {
       seconds = spent;
@@ -110,9 +108,7 @@ export async function openMergeThreads(options: MergeThreadsOptions): Promise<Op
     measure: () => ask('measure', []),
     merge(unit, wholeModel) {
       const outlines = prepared && unit.tensors.map((name) => outlineOf(prepared, plan, name));
-      // the memory of what it has sent goes back to it
-      const spares = takeSpares();
-      return ask('merge', [unit, wholeModel, outlines, spares], spares);
+      return ask('merge', [unit, wholeModel, outlines]);
     },
     hash: (file, pieces) => ask('hash', [file, pieces]),
     close: terminate,

@@ -54,8 +54,7 @@ export function openMerging(work: MergeWork, tools: ThreadTools): MergeCalls {
         advance: (tensor, bytes) => tools.tell(owner.measuring('advance', tensor, bytes)),
         end: () => tools.tell(owner.measuring('end')),
       }),
-    async merge(unit, wholeModel, prepared, spares) {
-      spares.forEach(giveBack);
+    async merge(unit, wholeModel, prepared) {
       for (const [file, handle] of outputs) {
         if (unit.outputs.some((output) => output.file === file)) continue;
         handle.close();
