@@ -63,7 +63,7 @@ export function nonFinitePart({
 }
 
 /** [rows, n/rows] → [n/rows, rows]. */
-function transpose(values: Float32Array, rows: number): Float32Array<ArrayBuffer> {
+export function transpose(values: Float32Array, rows: number): Float32Array<ArrayBuffer> {
   const cols = values.length / rows;
   const out = new Float32Array(values.length);
   for (let i = 0; i < rows; i++) for (let j = 0; j < cols; j++) out[j * rows + i] = values[i * cols + j]!;

@@ -146,15 +146,12 @@ export const mergeVerb = defineVerb({
     }
     const part = chosen && { ...chosen, run: await runOf(job.recipe, plan) };
     if (part) requireSameRun(finished, part);
+    const asked = { recipe: job.recipe, engine, stream };
     if (options.prepare) {
-      const request = {
-        recipe: job.recipe,
-        engine,
-        destination: { kind: 'nowhere' as const },
-        part: PREPARED,
-        stream,
-      };
-      const report = await withProgress((print) => job.calls.merge(request, print));
+      const destination = { kind: 'nowhere' } as const;
+      const report = await withProgress((print) =>
+        job.calls.merge({ ...asked, destination, part: PREPARED }, print),
+      );
       await writeReport(report);
       say(`What all parts need is in the cache, after ${formatSeconds(report.seconds)}.`);
       return 0;
@@ -167,7 +164,7 @@ export const mergeVerb = defineVerb({
     await output.checkRoom(plan.bytesToWrite / (part?.of ?? 1));
     const destination = job.worker.writeTo(output, basename(whole));
     const request = {
-      ...{ recipe: job.recipe, engine, destination, resume, stream },
+      ...{ ...asked, destination, resume },
       ...(part && { part }),
       ...(recommended && { recommended: { texts: [], steps: BEST_STEPS, budget, seed } }),
     };

@@ -5,7 +5,7 @@ import { markdownText, nameCode } from '../../formats/model-card';
 import { ADAPTER_WEIGHTS } from '../../formats/peft-config';
 import { buildSafetensorsHeader, sortForFile } from '../../formats/safetensors-write';
 import { yamlText } from '../../formats/yaml-text';
-import type { ReadTensor } from '../../inputs/stored-tensor';
+import { type ReadTensor, transpose } from '../../inputs/stored-tensor';
 import type { TensorRef } from '../../inputs/tensor-view';
 import type { ByteSource } from '../../sources/byte-source';
 import type { Destination, WrittenShard } from '../../write/destination';
@@ -13,7 +13,6 @@ import { writeWhole } from '../../write/output-commit';
 import type { ShardPlan } from '../../write/shard-plan';
 import { partWriter, ShardWriter } from '../../write/shard-writer';
 import { count, real } from '../difference/findings';
-import { transposed } from './factors';
 import { type ExtractOptions, encoded, type FactorModule, firstRanks } from './lora-modules';
 import type { ExtractLoraReport } from './report';
 
@@ -167,11 +166,11 @@ export function factorEntries(
     return [
       inMemory(a.name, dtype, a.transposed ? [inputs, rank] : [rank, channels, ...kernel], () => {
         const rows = filledUp(firstRanks(factors, own), rank * inputs);
-        return encoded(a.transposed ? transposed(rows, inputs) : rows, dtype);
+        return encoded(a.transposed ? transpose(rows, rank) : rows, dtype);
       }),
       inMemory(b.name, dtype, b.transposed ? [rank, outputs] : [outputs, rank, ...ones], () => {
         const rows = filledUp(factors.b.subarray(0, own * outputs), rank * outputs);
-        return encoded(b.transposed ? rows : transposed(rows, outputs), dtype);
+        return encoded(b.transposed ? rows : transpose(rows, rank), dtype);
       }),
     ];
   });

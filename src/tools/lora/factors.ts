@@ -2,7 +2,7 @@
 import { factoredSvd } from '../../adapters/combine';
 import { AmalgamError } from '../../errors';
 import type { Adapter, AdapterUpdate } from '../../inputs/adapter';
-import { type ReadTensor, readF32 } from '../../inputs/stored-tensor';
+import { type ReadTensor, readF32, transpose } from '../../inputs/stored-tensor';
 import type { Svd } from '../../linalg/small-svd';
 import { checkMergeable } from '../../merge/plan/adapter-contributors';
 import type { MeasuredModule } from '../../reports/lora';
@@ -48,17 +48,9 @@ export async function readPart(
   if (adapter.config.type !== 'MLX') return { module, kind, a, b, rank, scale, ...sides };
   return {
     ...{ module, kind: kind === 'linear' ? 'embedding' : 'linear', rank, scale },
-    ...{ a: transposed(b, rank), b: transposed(a, sides.inputs) },
+    ...{ a: transpose(b, sides.outputs), b: transpose(a, rank) },
     ...{ inputs: sides.outputs, outputs: sides.inputs, kernel: [] },
   };
-}
-
-/** [n, columns] → [columns, n]. */
-export function transposed(values: Float32Array, columns: number): Float32Array<ArrayBuffer> {
-  const n = values.length / columns;
-  const out = new Float32Array(values.length);
-  for (let i = 0; i < n; i++) for (let j = 0; j < columns; j++) out[j * n + i] = values[i * columns + j]!;
-  return out;
 }
 
 /** Singular values and vectors of scale · B · A. */

@@ -13,6 +13,7 @@ import { withResources } from '../../host/resources';
 import { openForReading } from '../../host/weight-inputs';
 import { type Adapter, openAdapter } from '../../inputs/adapter';
 import { nameSome } from '../../inputs/problems';
+import { transpose } from '../../inputs/stored-tensor';
 import type { Svd } from '../../linalg/small-svd';
 import { AMALGAM_VERSION } from '../../merge/version';
 import { mergeRecipe } from '../../recipe/recipe-jobs';
@@ -24,7 +25,7 @@ import type { CompareProgress } from '../difference/report';
 import { adapterFile, copied, factorEntries, writeAdapter } from './adapter-file';
 import { ADAPTER, adapterFolder } from './checks';
 import { moduleOf, PREFIX } from './extract-lora';
-import { type LoraPart, measured, readPart, requireFactors, svdOf, transposed } from './factors';
+import { type LoraPart, measured, readPart, requireFactors, svdOf } from './factors';
 import { factorsOf, isWanted, type LoraFactors } from './lora-modules';
 import { openLora } from './measure';
 import { rankOf, ranksOf } from './rank-choice';
@@ -180,7 +181,7 @@ function shapedPart(part: LoraPart, svd: Svd, { rank: choice, maxRank, scale }: 
   if (choice === null) {
     const a = part.a.map((value) => value * part.scale);
     const sides = { inputs: part.inputs, outputs: part.outputs };
-    return { ...found, rank: part.rank, factors: { a, b: transposed(part.b, part.rank), ...sides } };
+    return { ...found, rank: part.rank, factors: { a, b: transpose(part.b, part.outputs), ...sides } };
   }
   const most = Math.min(svd.s.length, choice.kind === 'rank' ? choice.rank : maxRank);
   // one that changes nothing has no direction
