@@ -1,4 +1,4 @@
-/** A model of 10 MB with a LoRA and a fine-tune, all zeros, and texts by them whose memory was stated before. */
+/** A model of 20 MB with a LoRA and a fine-tune, all zeros, and texts by them whose memory was stated before. */
 import { cpSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ import { runGeneration } from './generation-job';
 import { keepModel } from './kept-model';
 import { planMemory } from './memory-plan';
 
-const [HIDDEN, INNER, LAYERS, VOCAB, KEYS, RANK] = [384, 1024, 5, 1024, 192, 16];
+const [HIDDEN, INNER, LAYERS, VOCAB, KEYS, RANK] = [512, 1408, 5, 1024, 256, 16];
 const MAPS = {
   ...{ 'self_attn.q_proj': [HIDDEN, HIDDEN], 'self_attn.k_proj': [KEYS, HIDDEN] },
   ...{ 'self_attn.v_proj': [KEYS, HIDDEN], 'self_attn.o_proj': [HIDDEN, HIDDEN] },
