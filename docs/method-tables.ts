@@ -108,6 +108,7 @@ function selects({ select, scope }: DeltaPreset): string {
     band: '⌊ρn⌋ below the ⌊γn⌋ largest',
     variance: 'where the models differ most',
     fusion: 'importance above the fence',
+    own: 'largest ⌊ρn⌋ by a score of its own',
     prepared: 'what importance chose',
   }[select];
 }
@@ -122,10 +123,10 @@ function elects({ consensus, ballots, zeroVote }: DeltaPreset): string {
   return `${what}; 0 elects ${zeroVote === 'majority' ? 'the majority sign of the model' : '+'}`;
 }
 
-function divides({ normalize, divisor, weights }: DeltaPreset): string {
+function divides({ consensus, normalize, divisor, weights }: DeltaPreset): string {
   if (!normalize) return '–';
   return divisor === 'count'
-    ? 'number of agreeing models'
+    ? `number of ${consensus === 'none' ? 'keeping' : 'agreeing'} models`
     : weights === 'energy'
       ? 'Σ energies'
       : 'Σ weights';

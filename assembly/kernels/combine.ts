@@ -99,7 +99,8 @@ function combineBlock(
     let mixed = total;
     let reciprocal = fixed;
     if (election != 0) {
-      const agreeing = v128.bitselect(positive, negative, plus);
+      const agreeing =
+        election == 4 ? v128.or(positive, negative) : v128.bitselect(positive, negative, plus);
       let sum = zero;
       // NaN comes through whoever is elected
       const special = f32x4.ne(total, total);
@@ -225,8 +226,8 @@ function combineTwo(
     if (election != 0) {
       // NaN comes through whoever is elected
       const special = f32x4.ne(total, total);
-      const agrees0 = v128.andnot(for0, special);
-      const agrees1 = v128.andnot(for1, special);
+      const agrees0 = v128.andnot(election == 4 ? f32x4.ne(s0, zero) : for0, special);
+      const agrees1 = v128.andnot(election == 4 ? f32x4.ne(s1, zero) : for1, special);
       const sum = rounded(f32x4.add(v128.and(first, agrees0), v128.and(d1, agrees1)), small);
       mixed = v128.or(sum, v128.and(total, special));
       reciprocal = v128.xor(

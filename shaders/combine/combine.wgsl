@@ -3,6 +3,7 @@
 // into the output dtype (lib/pack.wgsl).
 // Ballots of the election (TIES, Yadav et al. 2023): 1 = D_i (mergekit), 2 = s_i·τ̂_i without weights (the authors,
 // PEFT `total`), 3 = their signs (PEFT `frequency`); the sum's sign wins, and zero elects + or, with `zero_negative`, −.
+// 4 = no election: all that are other than 0 agree.
 // An unchanged element keeps W₀'s bits (so −0 stays −0). Every product and sum is one rounding: same bits on CPU and
 // GPU. Shapes: values (models + 1)·stride f32, stride a multiple of 4, slot 0 = W₀, slot i = τ̂_i → packed words; stats four
 // words a block: elements whose ballots disagree in sign (u32), Σ (λ·…)² (f32), ballot sums above zero (u32), below zero (u32).
@@ -76,7 +77,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       let plus = (votes > zero) | ((votes == zero) & vec4<bool>(params.zero_negative == 0u));
       // NaN comes through whoever is elected
       let special = (bitcast<vec4<u32>>(mixed) & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u);
-      agreeing = select(select(negative, positive, plus), nobody, special);
+      let elected = select(select(negative, positive, plus), positive | negative, vec4<bool>(params.election == 4u));
+      agreeing = select(elected, nobody, special);
       mixed = select(zero, mixed, special);
       for (var i = 0u; i < n; i++) {
         let agrees = (agreeing & vec4<u32>(1u << i)) != nobody;

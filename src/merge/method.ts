@@ -1,8 +1,9 @@
 import type { Kernel } from '../backend/kernel';
 import type { ResolvedParameters } from './plan/plan';
 import type { Products } from './tensor/products';
+import type { Score } from './tensor/score';
 import type { Factored, MatrixChanges } from './tensor/spectral';
-import type { SlotForm } from './tensor/tensor-task';
+import type { SlotForm, TensorTask } from './tensor/tensor-task';
 import type { VectorGroups } from './tensor/tiles';
 
 export type { ResolvedParameters };
@@ -134,9 +135,12 @@ export interface DeltaPreset {
    * `rank`: each with a probability between ρ − ε and ρ + ε by its rank in the row (`epsilon`). `band`: ⌊ρn⌋ below the
    * ⌊γn⌋ largest (`gamma`). `variance`: `share` of the places where the models differ, those where they differ most.
    * `fusion`: what stands out by |τ| times the divergence of its row. `prepared`: what was chosen ahead of the run by its
-   * importance (merge/tensor/prepared.ts); where nothing was (embeddings, norms), as `top-k`.
+   * importance (merge/tensor/prepared.ts); where nothing was (embeddings, norms), as `top-k`. `own`: by the
+   * method's `score`, which may scale what is kept.
    */
-  select: 'all' | 'top-k' | 'random' | 'rank' | 'band' | 'variance' | 'fusion' | 'prepared';
+  select: 'all' | 'top-k' | 'random' | 'rank' | 'band' | 'variance' | 'fusion' | 'own' | 'prepared';
+  /** Opens the selection of a tensor. Loaded when it merges. */
+  score?(): Promise<(task: TensorTask) => Score>;
   /** `knots`: what is kept and elected are coordinates of the singular directions that all changes of a matrix span. */
   space?: 'weights' | 'knots';
   /** `model`: one top-k threshold for all tensors of a model together. Default `tensor`. */
@@ -154,7 +158,10 @@ export interface DeltaPreset {
   weights?: 'given' | 'energy';
   /** With `energy`: sums of squares and divisors below this count as nothing. */
   floor?: number;
-  /** Divide by the sum of the (agreeing) weights, or by the number of agreeing models. */
+  /**
+   * Divide by the sum of the (agreeing) weights, or by the number of agreeing models: without an election those that keep a
+   * change there.
+   */
   normalize: boolean;
   divisor?: 'weights' | 'count';
   lambda: number;

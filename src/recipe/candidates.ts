@@ -61,9 +61,9 @@ function by(recipe: Recipe, method: MergeMethod, parameters: RecipeParameters = 
   };
 }
 
-/** Methods that were nowhere near the best on the sets of docs/importance.md; those on singular directions also take long. */
-const isNeverBest = ({ id, compute }: MergeMethod) =>
-  id === 'passthrough' || id === 'consensus' || compute.kind === 'spectral';
+/** Methods that were nowhere near the best on the sets of docs/importance.md, as those on singular directions, which also take long. */
+const NEVER_BEST = ['passthrough', 'consensus', 'localize_and_stitch', 'pcb'];
+const isNeverBest = ({ id, compute }: MergeMethod) => NEVER_BEST.includes(id) || compute.kind === 'spectral';
 
 /** Cheap and often good ones first: of equals the first is taken. */
 const FIRST = ['linear', 'task_arithmetic', 'ram', 'multislerp', 'karcher', 'breadcrumbs'];

@@ -124,7 +124,7 @@ export function mergeChanges(
       innerProducts(slots, SLOT, models + 1, size, BLOCK, sums, scratch);
       combine(slots, SLOT, models, size, coefficients, election, zeroNegative, lambda, extreme, merged, stats, scratch);
       addTo(wrong, encode(merged, to, size, dtype));
-      mergeCounts(slots, SLOT, models, size, coefficients, election, zeroNegative, extreme, to, dtype, counts, scratch);
+      mergeCounts(slots, SLOT, models, size, coefficients, election == 4 ? 0 : election, zeroNegative, extreme, to, dtype, counts, scratch);
     }
     sums += (count * (count + 1)) << 1;
     stats += 16;

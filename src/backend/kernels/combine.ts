@@ -4,8 +4,8 @@ import { BLOCK, blockOf, defineKernel, SCRATCH } from '../kernel';
 import { dtypeBytes, listSources, MERGED, PACKED, packBlocks, SLOTS } from './encoding';
 import { pairCount } from './products';
 
-/** Ballots of the sign election, by number; as in shaders/combine/combine.wgsl. */
-export const ELECTION = { none: 0, weighted: 1, values: 2, signs: 3 } as const;
+/** Ballots of the sign election, by number; as in shaders/combine/combine.wgsl. `kept`: no election, all that is kept agrees. */
+export const ELECTION = { none: 0, weighted: 1, values: 2, signs: 3, kept: 4 } as const;
 /** Words of statistics per block: conflicts, Σ delta², ballot sums above and below zero. */
 export const COMBINE_STATS = 4;
 

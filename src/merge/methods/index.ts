@@ -12,11 +12,13 @@ import { isoC } from './iso_c';
 import { isoCts } from './iso_cts';
 import { karcher } from './karcher';
 import { linear } from './linear';
+import { localizeAndStitch } from './localize_and_stitch';
 import { modelStock } from './model_stock';
 import { multislerp } from './multislerp';
 import { nearswap } from './nearswap';
 import { nuslerp } from './nuslerp';
 import { passthrough } from './passthrough';
+import { pcb } from './pcb';
 import { ram } from './ram';
 import { ramplusTl } from './ramplus_tl';
 import { sce } from './sce';
@@ -44,6 +46,8 @@ export const methods: readonly MergeMethod[] = [
   breadcrumbsTies,
   sce,
   consensus,
+  localizeAndStitch,
+  pcb,
   ram,
   ramplusTl,
   tsvM,

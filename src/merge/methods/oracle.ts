@@ -75,6 +75,13 @@ export function count(density: number, n: number): number {
   return density <= 0 ? 0 : Math.min(n, Math.max(1, Math.floor(density * n)));
 }
 
+/** The (⌊ρN⌋ + 1)-th largest |τ| of a model over all tensors; infinite for ρ = 0. */
+export function threshold(all: readonly OracleTensor[], model: number, density: number): number {
+  if (density === 0) return Number.POSITIVE_INFINITY;
+  const sizes = all.flatMap((tensor) => [...changes(tensor)[model]!].map(Math.abs)).sort((a, b) => b - a);
+  return sizes[Math.min(sizes.length - 1, Math.floor(density * sizes.length))]!;
+}
+
 /** Uniform numbers in [0, 2³²), one per element, from the counter-based generator. */
 export function draws(
   { seed, name }: Pick<OracleTensor, 'seed' | 'name'>,
@@ -142,7 +149,7 @@ export function addUp(
       if (!agrees[i]) continue;
       mixed += v * how.weights[i]!;
       weight += how.weights[i]!;
-      models++;
+      models += Number(v !== 0);
     }
     if (how.divide === 'count') mixed /= Math.max(1, models);
     if (how.divide === 'weights') mixed /= divisor(weight, how);

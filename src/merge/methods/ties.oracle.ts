@@ -11,6 +11,7 @@ import {
   numbers,
   type Oracle,
   type OracleTensor,
+  threshold,
 } from './oracle';
 
 export const contract: MethodContract = {
@@ -81,13 +82,6 @@ function trimmed(tensor: OracleTensor, all: readonly OracleTensor[]): Float64Arr
           : matchL1(tau, kept);
     return density === 0 ? kept : kept.map((t) => t * factor);
   });
-}
-
-/** The (⌊ρN⌋ + 1)-th largest |τ| of a model over all tensors; infinite for ρ = 0. */
-function threshold(all: readonly OracleTensor[], model: number, density: number): number {
-  if (density === 0) return Number.POSITIVE_INFINITY;
-  const sizes = all.flatMap((tensor) => [...changes(tensor)[model]!].map(Math.abs)).sort((a, b) => b - a);
-  return sizes[Math.min(sizes.length - 1, Math.floor(density * sizes.length))]!;
 }
 
 const majorities = new WeakMap<readonly OracleTensor[], 1 | -1>();

@@ -12,7 +12,7 @@ export const tsvM = defineMethod({
   id: 'tsv_m',
   title: 'TSV-M — task singular vectors',
   summary:
-    'Keeps each model’s strongest singular directions and makes those of all models orthogonal; 4–17 % worse than task arithmetic in our table.',
+    'Keeps each model’s strongest singular directions and makes those of all models orthogonal; 2–10 % worse than task arithmetic in our table.',
   formula: 'W = W₀ + λ · Û Σ V̂ᵀ,  Û = polar [U₁ … U_N],  V̂ = polar [V₁ … V_N]',
   reference: { label: 'Gargiulo et al. 2025', url: 'https://arxiv.org/abs/2412.00081' },
   base: 'required',

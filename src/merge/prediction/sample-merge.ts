@@ -3,7 +3,7 @@
 import { f32ToBf16, f32ToF16 } from '../../formats/half';
 import type { TensorSample } from '../../reports/delta-statistics';
 import type { DeltaPreset } from '../method';
-import { reciprocalOf } from '../tensor/delta-measure';
+import { dividesBySet, reciprocalOf } from '../tensor/delta-measure';
 
 /** Which elements of a sample are kept, by sign: bit e % 32 of word ⌊e / 32⌋. Those that are 0 are in neither. */
 export interface KeptSample {
@@ -175,9 +175,9 @@ export function mergeSample(
     preset.ballots === 'unweighted' ? Float64Array.from(contributions, (c) => c.scale) : factors;
   const shares = Float64Array.from(contributions, (c) => (preset.divisor === 'count' ? 1 : c.weight));
   const elects = preset.consensus !== 'none';
-  const divides = preset.normalize && elects;
+  const divides = preset.normalize && dividesBySet(preset);
   const whole = shares.reduce((a, b) => a + b, 0);
-  const all = preset.normalize && !elects ? reciprocalOf(preset, whole, whole) : 1;
+  const all = preset.normalize && !divides ? reciprocalOf(preset, whole, whole) : 1;
   const lost = contributions.map(() => 0);
   let [atBase, square] = [0, 0];
   // 32 elements of a model at a time, and no branch for what is not kept: a step of a slider comes by millions of them

@@ -85,22 +85,27 @@ export function writeCoefficients(
   const { work } = task;
   const weights = given.map(Math.fround);
   const n = weights.length;
-  const elects = preset.consensus !== 'none';
-  const table = new Float32Array(coefficientWords(n, elects));
+  const bySet = dividesBySet(preset);
+  const table = new Float32Array(coefficientWords(n, bySet));
   table.set(weights, 0);
   table.set(scales, n);
   const divisors = table.subarray(2 * n);
-  if (elects && n > MOST_IN_TABLE) {
+  if (bySet && n > MOST_IN_TABLE) {
     // no table: the kernel adds up what the agreeing ones bring
     if (preset.normalize) divisors.set(preset.divisor === 'count' ? weights.map(() => 1) : weights);
     divisors[n] = preset.floor ?? -FLOAT_MAX;
   } else {
     for (let set = 0; set < divisors.length; set++) {
-      const agreeing = elects ? weights.filter((_, i) => (set >> i) & 1) : weights;
+      const agreeing = bySet ? weights.filter((_, i) => (set >> i) & 1) : weights;
       divisors[set] = preset.normalize ? reciprocal(preset, agreeing) : 1;
     }
   }
   work.engine.write(work.coefficients, 0, new Uint8Array(exactFloats(table).buffer));
+}
+
+/** Whether the divisor is that of the models which agree in an element, not one for all. */
+export function dividesBySet({ consensus, normalize, divisor }: DeltaPreset): boolean {
+  return consensus !== 'none' || (normalize && divisor === 'count');
 }
 
 /** 1 / divisor of a set of agreeing models, from their weights. */
@@ -122,6 +127,9 @@ export function reciprocalOf(preset: DeltaPreset, count: number, sum: number): n
 }
 
 // Merge counts, tile by tile (shaders/statistics/merge-counts.wgsl).
+
+/** Whether a sign is elected, so that kept changes are lost. */
+const elects = (election: number) => election !== ELECTION.none && election !== ELECTION.kept;
 
 /** The counts of a tensor, added up over its tiles; `models` 0 counts only elements that stay at the base. */
 export class CountSums {
@@ -145,7 +153,7 @@ export class CountSums {
         elements,
         stride: work.stride,
         models: this.#models,
-        election,
+        election: elects(election) ? election : ELECTION.none,
         zero_negative: zeroNegative ? 1 : 0,
         dtype: packing(this.#task).dtype,
       },
@@ -173,7 +181,7 @@ export class CountSums {
       shared: Array.from({ length: n }, (_, i) =>
         Array.from({ length: n }, (__, j) => this.#totals[pair(Math.min(i, j), Math.max(i, j))]!),
       ),
-      lost: election === ELECTION.none ? [] : [...this.#totals.slice(1, 1 + n)],
+      lost: !elects(election) ? [] : [...this.#totals.slice(1, 1 + n)],
     };
   }
 }

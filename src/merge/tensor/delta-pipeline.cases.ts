@@ -32,6 +32,7 @@ export const PRESETS: [string, DeltaPreset][] = (
   name,
   { select, rescale, consensus, normalize, lambda: 0.9 },
 ]);
+PRESETS.push(['stitched', { ...PRESETS[1]![1], consensus: 'none', divisor: 'count' }]);
 
 const known = new Map<string, Float32Array<ArrayBuffer>>();
 

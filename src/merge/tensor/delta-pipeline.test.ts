@@ -60,10 +60,12 @@ it.each([
   [17, 'sum'],
   [29, 'sum'],
   [29, 'count'],
+  [14, 'kept'],
+  [29, 'kept'],
 ] as const)('three models and %i more agree with the oracle, %s dividing', async (more, divisor) => {
   const tensor = syntheticTensor('F32', more);
   const preset: DeltaPreset = {
-    ...PRESETS.find(([name]) => name === 'ties')![1],
+    ...PRESETS.find(([name]) => name === (divisor === 'kept' ? 'stitched' : 'ties'))![1],
     ...(divisor === 'count' ? { divisor } : {}),
   };
   const { bytes } = await mergeOn(engine, tensor, preset, 64);

@@ -7,8 +7,15 @@ import { exact } from '../../backend/exact';
 import { blockCount } from '../../backend/kernel';
 import { COMBINE_STATS, combine, ELECTION } from '../../backend/kernels/combine';
 import type { DeltaPreset } from '../method';
-import { CountSums, energyWeights, rescaleFactors, SlotSums, writeCoefficients } from './delta-measure';
-import { type Score, scoreOf } from './delta-score';
+import {
+  CountSums,
+  dividesBySet,
+  energyWeights,
+  rescaleFactors,
+  SlotSums,
+  writeCoefficients,
+} from './delta-measure';
+import { scoreOf } from './delta-score';
 import {
   applySelectors,
   closeSelectors,
@@ -20,8 +27,9 @@ import {
   trims,
 } from './delta-selectors';
 import type { Prepared } from './prepared';
-import { finishSearches, searchKeys } from './radix-search';
+import { finishSearches } from './radix-search';
 import type { KeySearch } from './radix-select';
+import type { Score } from './score';
 import { ChangeMasks, type Election, fillSlots, runMergeChanges, writeCuts } from './stored-changes';
 import { type Emit, type ProductSums, ratio, type TensorStatistics } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
@@ -115,7 +123,7 @@ async function resolve(task: TensorTask, settings: DeltaSettings): Promise<Resol
     settings.wholeModel?.thresholds,
     settings.prepared,
   );
-  const score = scoreOf(task, preset);
+  const score = await scoreOf(task, preset);
   const matchesL1 = preset.rescale === 'l1' && selectors.some(trims);
   const needsEnergy = preset.weights === 'energy';
   const searches = openSearches(selectors).length > 0 || score !== undefined;
@@ -138,8 +146,7 @@ async function resolve(task: TensorTask, settings: DeltaSettings): Promise<Resol
       if (trimmed || masks?.apply(tile, elements)) return;
       work.engine.clear(work.kept);
       if (isStored) return masks?.make(tile, elements);
-      score?.fill(tile, elements);
-      score?.apply(tile, elements);
+      score?.trim(tile, elements);
       await applySelectors(task, selectors, tile, elements);
       // a tensor of one tile stays on the device as it is left: trimming it again would trim what is left
       trimmed = task.tiles.length === 1;
@@ -218,16 +225,13 @@ async function firstPass(
       full.add(data);
       kept?.add(data);
       if (!isStored) await windows?.place(tile, elements);
-      await score?.measure(tile, elements);
+      await score?.measure?.(tile, elements);
     });
     if (windows) await finishSearches(task, windows, (_, elements) => isStored && fillSlots(task, elements));
   } finally {
     windows?.close();
   }
-  if (!score) return;
-  score.measured();
-  await searchKeys(task, score.searches, score.fill);
-  score.decide();
+  await score?.search();
 }
 
 /** Enqueues the merged tile, packed, into `work.packed`. */
@@ -253,7 +257,9 @@ function electionOf({ preset, wholeModel }: DeltaSettings): Election {
   const { consensus, ballots, zeroVote } = preset;
   const kind =
     consensus === 'none'
-      ? 'none'
+      ? dividesBySet(preset)
+        ? 'kept'
+        : 'none'
       : consensus === 'count'
         ? 'signs'
         : ballots === 'unweighted'
@@ -314,7 +320,7 @@ async function lastPass(
       const counts = new Uint32Array(keptData!.buffer);
       for (const [i, s] of selectors.entries()) {
         if (s.kind === 'prepared') kept[i] = s.selection.kept;
-        else kept[i]! += trims(s) ? counts[s.kind === 'score' ? 0 : i]! : elements;
+        else kept[i]! += trims(s) ? counts[s.kind === 'score' && !s.own ? 0 : i]! : elements;
       }
       const stats = new Uint32Array(statsData!.buffer);
       const squares = new Float32Array(statsData!.buffer);
@@ -335,7 +341,9 @@ async function lastPass(
       threshold: reportedThreshold(selectors[i]!),
       norm: full.norm(i + 1),
       keptNorm:
-        selectors[i]!.kind === 'rank' && preset.rescale === '1/probability' ? null : keptSums.norm(i + 1),
+        preset.select === 'own' || (selectors[i]!.kind === 'rank' && preset.rescale === '1/probability')
+          ? null
+          : keptSums.norm(i + 1),
       rescaledNorm: resolved.scales[i]! * keptSums.norm(i + 1),
     })),
     signConflict: ratio(conflicts, plan.elements),

@@ -9,6 +9,7 @@ import { countEqual } from '../../backend/kernels/search';
 import { maskByScore, rowScore, selectThreshold } from '../../backend/kernels/select';
 import { variance } from '../../backend/kernels/statistics';
 import type { DeltaPreset } from '../method';
+import { searchKeys } from './radix-search';
 import {
   beginSearch,
   KEEP_NONE,
@@ -19,6 +20,7 @@ import {
   type Threshold,
   thresholdWords,
 } from './radix-select';
+import type { Score } from './score';
 import type { TensorTask } from './tensor-task';
 import { rowLength, type Tile } from './tiles';
 
@@ -79,23 +81,10 @@ function excess(u: number): number {
   return u * u * (1 / 2 - u * (1 / 6 - u * (1 / 12 - u * (1 / 20 - u * (1 / 30 - u * (1 / 42 - u / 56))))));
 }
 
-export interface Score {
-  searches: KeySearch[];
-  /** Looks at the tile before anything is trimmed; first pass only. */
-  measure(tile: Tile, elements: number): Promise<void>;
-  /** Called when every tile has been measured, before the first digit is taken. */
-  measured(): void;
-  /** Computes the score of the tile. */
-  fill(tile: Tile, elements: number): void;
-  /** Called when the searches are finished. */
-  decide(): void;
-  /** Trims the task vectors of the tile; `fill` was called. The number kept goes to work.kept[0]. */
-  apply(tile: Tile, elements: number): void;
-}
-
-/** The shared score of a preset, or undefined where every contributor is selected by itself, or all is kept. */
-export function scoreOf(task: TensorTask, preset: DeltaPreset): Score | undefined {
+/** The score of a preset, or undefined where every contributor is selected by itself, or all is kept. */
+export async function scoreOf(task: TensorTask, preset: DeltaPreset): Promise<Score | undefined> {
   if (preset.select === 'variance' && (preset.share ?? 1) < 1) return varianceScore(task, preset.share ?? 1);
+  if (preset.score) return (await preset.score())(task);
   return preset.select === 'fusion' ? fusionScore(task) : undefined;
 }
 
@@ -107,10 +96,14 @@ function varianceScore(task: TensorTask, share: number): Score {
   const search: KeySearch = { buffer: work.packed, offset: 0, search: beginSearch(0, total) };
   let zeros = 0;
   let threshold: Threshold = KEEP_NONE;
-  const score: Score = {
-    searches: [search],
+  const fill = (_: Tile, elements: number) =>
+    work.engine.run(variance, {
+      params: { elements, stride: work.stride, models },
+      buffers: { values: work.values, score: work.packed },
+    });
+  return {
     async measure(tile, elements) {
-      score.fill(tile, elements);
+      fill(tile, elements);
       const blocks = blockCount(elements);
       work.engine.run(countEqual, {
         params: { elements, slot: 0, key: 0, out: 0 },
@@ -119,23 +112,18 @@ function varianceScore(task: TensorTask, share: number): Score {
       const [bytes] = await work.engine.read([{ buffer: work.stats, byteLength: blocks * 4 }]);
       for (const n of new Uint32Array(bytes!.buffer)) zeros += n;
     },
-    measured() {
+    async search() {
       const k = Math.floor(share * (total - zeros));
-      if (k > 0) search.search = beginSearch(k, total);
-      else score.searches = [];
+      if (k === 0) return;
+      search.search = beginSearch(k, total);
+      await searchKeys(task, [search], fill);
+      threshold = search.threshold!;
     },
-    fill(_, elements) {
-      work.engine.run(variance, {
-        params: { elements, stride: work.stride, models },
-        buffers: { values: work.values, score: work.packed },
-      });
+    trim(tile, elements) {
+      fill(tile, elements);
+      maskTile(task, tile, elements, threshold);
     },
-    decide() {
-      threshold = search.threshold ?? KEEP_NONE;
-    },
-    apply: (tile, elements) => maskTile(task, tile, elements, threshold),
   };
-  return score;
 }
 
 /**
@@ -155,8 +143,18 @@ function fusionScore(task: TensorTask): Score {
   });
   const [q1, median, q3] = [quantile(0.25), quantile(0.5), quantile(0.75)];
   let threshold: Threshold | undefined;
+  const fill = (tile: Tile, elements: number) => {
+    const rows = elements / cols;
+    const factor = work.engine.allocate(rows * 4, 'row divergences');
+    const first = tile.begin / cols;
+    work.engine.write(factor, 0, new Uint8Array(factors.slice(first, first + rows).buffer));
+    work.engine.run(rowScore, {
+      params: { elements, slot: work.stride, cols },
+      buffers: { values: work.values, factor, score: work.packed },
+    });
+    work.engine.free(factor);
+  };
   return {
-    searches: [],
     async measure(tile, elements) {
       const [base, tau] = await work.engine.read([
         { buffer: work.values, byteLength: elements * 4 },
@@ -167,30 +165,18 @@ function fusionScore(task: TensorTask): Score {
         tile.begin / cols,
       );
     },
-    measured() {
+    async search() {
       // the selection does not depend on a common factor; with the largest near 1 no importance underflows
       const largest = divergences.reduce((a, b) => Math.max(a, b), 0);
       const scale = largest > 0 ? 2 ** -Math.floor(Math.log2(largest)) : 1;
       factors = exactFloats(divergences.map((d) => d * scale));
-      this.searches = [q1, median, q3];
-    },
-    fill(tile, elements) {
-      const rows = elements / cols;
-      const factor = work.engine.allocate(rows * 4, 'row divergences');
-      const first = tile.begin / cols;
-      work.engine.write(factor, 0, new Uint8Array(factors.slice(first, first + rows).buffer));
-      work.engine.run(rowScore, {
-        params: { elements, slot: work.stride, cols },
-        buffers: { values: work.values, factor, score: work.packed },
-      });
-      work.engine.free(factor);
-    },
-    decide() {
+      await searchKeys(task, [q1, median, q3], fill);
       const [a, b, c] = [q1, median, q3].map((s) => keyToMagnitude(s.search.prefix));
       const value = Math.fround(b! + Math.fround(1.5 * Math.fround(c! - a!)));
       threshold = { key: magnitudeToKey(value), cutBlock: NO_CUT, cutQuota: 0 };
     },
-    apply(tile, elements) {
+    trim(tile, elements) {
+      fill(tile, elements);
       maskTile(task, tile, elements, threshold!);
     },
   };

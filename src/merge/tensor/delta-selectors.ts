@@ -36,8 +36,8 @@ export type Selector =
   | { kind: 'random'; below: number; key: [number, number] }
   /** `scaled`: kept elements are multiplied by a factor of their rank. */
   | { kind: 'rank'; table: BackendBuffer; scaled: boolean; key: [number, number] }
-  /** By the score of the tensor (delta-score.ts). */
-  | { kind: 'score' }
+  /** By a score of the tensor (delta-score.ts); `own`: each model keeps what its own leaves. */
+  | { kind: 'score'; own?: true }
   /** Selected by calibration. */
   | { kind: 'prepared'; selection: PreparedSelection };
 
@@ -56,6 +56,7 @@ export function openSelectors(
   return plan.models.map(({ id, parameters }, i) => {
     if (preset.select === 'variance') return { kind: (preset.share ?? 1) < 1 ? 'score' : 'all' };
     if (preset.select === 'fusion') return { kind: 'score' };
+    if (preset.select === 'own') return { kind: 'score', own: true };
     const density = densityOf(parameters);
     if (preset.select === 'all' || density >= 1) return { kind: 'all' };
     if (density <= 0) return { kind: 'threshold', outer: KEEP_NONE, inner: KEEP_NONE };

@@ -161,7 +161,7 @@ const ROWS = [
     })),
     whyAbsent: (traits) => (traits.countsKept || traits.isSolved ? null : trimsNothing(traits)),
     whyConstant: ({ preset, draws, title }) =>
-      !preset || preset.scope === 'model' || preset.select === 'variance' || preset.select === 'fusion'
+      !preset || preset.scope === 'model' || ['variance', 'fusion', 'own'].includes(preset.select)
         ? undefined
         : `The same everywhere by construction: ${title} keeps the share “density” of ${draws ? 'every tensor, drawn at random' : 'each tensor'}.`,
   },
