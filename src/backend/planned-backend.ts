@@ -25,8 +25,6 @@ const STAGING = 1.5;
 /** Bytes of a proof. */
 const PROOF = 8;
 
-export type PlannedBackend = ReturnType<typeof plannedBackend>;
-
 export function plannedBackend({ hasWeights, ...traits }: EngineTraits) {
   /** Of the processor, rows in and out of a product; of a graphics device, where answers wait. */
   let room = 0;

@@ -14,10 +14,6 @@ export function usesImportance(type: GgufType): boolean {
 /** The word for no importance matrix. */
 export const NO_IMATRIX = 'off';
 
-export function isGgufType(name: string): name is GgufType {
-  return (GGUF_TYPES as readonly string[]).includes(name);
-}
-
 /** `<name>-<TYPE>.gguf`, the name made one that every system takes; `model` where nobody has a name. */
 export function ggufName(stem: string | undefined, type: GgufType): string {
   const plain = (stem ?? '').replaceAll(/[^\p{L}\p{N}._-]+/gu, '-').replaceAll(/^[-.]+|[-.]+$/g, '');

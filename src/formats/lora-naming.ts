@@ -54,8 +54,6 @@ export const LORA_NAMINGS = {
   },
 } as const satisfies Record<string, LoraNaming>;
 
-export type LoraConvention = keyof typeof LORA_NAMINGS;
-
 /** File of a LoRA of an image model; without α its factors act unscaled in every tool that reads it. */
 export const IMAGE_WEIGHTS = 'lora.safetensors';
 

@@ -25,23 +25,25 @@ const BLOCKS = {
 
 export type MatmulForm = keyof typeof matmul;
 
+/** What both kinds of forms are told: rows and outputs, places of weights, inputs and results, and what is added. */
+const LINEAR = {
+  rows: 'u32',
+  outputs: 'u32',
+  inputs4: 'u32',
+  w_first: 'u32',
+  x_stride4: 'u32',
+  y_stride: 'u32',
+  y_begin: 'u32',
+  add: 'u32',
+  biased: 'u32',
+} as const;
+
 const define = (form: keyof typeof BLOCKS, wgsl: string, dtype: WeightDtype) =>
   defineKernel({
     id: `matmul-${form}-${dtype.toLowerCase()}`,
     wgsl,
     libraries: [LIBRARY[dtype], 'matmul'],
-    params: {
-      rows: 'u32',
-      outputs: 'u32',
-      inputs4: 'u32',
-      w_first: 'u32',
-      x_stride4: 'u32',
-      y_stride: 'u32',
-      y_begin: 'u32',
-      add: 'u32',
-      biased: 'u32',
-      scale: 'f32',
-    },
+    params: { ...LINEAR, scale: 'f32' },
     buffers: { weights: dtype === 'F32' ? 'vec4f' : 'vec2u', x: 'vec4f', bias: 'f32', y: 'rw f32' },
     work: ({ rows, outputs }) => Math.ceil(rows / BLOCKS[form][0]) * Math.ceil(outputs / BLOCKS[form][1]),
     span: () => BLOCKS[form][2],
@@ -111,15 +113,7 @@ const defineFew = (form: keyof typeof SUMS, wgsl: string, dtype: WeightDtype) =>
       ...(form === 'vector' ? ['vectorSums' as const] : []),
     ],
     params: {
-      rows: 'u32',
-      outputs: 'u32',
-      inputs4: 'u32',
-      w_first: 'u32',
-      x_stride4: 'u32',
-      y_stride: 'u32',
-      y_begin: 'u32',
-      add: 'u32',
-      biased: 'u32',
+      ...LINEAR,
       norm_kind: 'u32',
       gate: 'u32',
       layers: 'u32',

@@ -5,8 +5,11 @@ import stateScanWgsl from '../../../shaders/sequence/state-scan.wgsl?raw';
 import { defineKernel } from '../kernel';
 import { sigmoid } from '../special';
 
-/** Words of a piece: first row, rows, slot, 1 where its sequence begins (shaders/sequence/causal-conv.wgsl). */
-const PIECE_WORDS = 4;
+/** A piece, of four words (shaders/sequence/causal-conv.wgsl): first row, rows, slot, 1 where its sequence begins. */
+function pieceAt(pieces: Uint32Array, p: number) {
+  const at = 4 * p;
+  return { row: pieces[at]!, count: pieces[at + 1]!, slot: pieces[at + 2]!, isFresh: pieces[at + 3] === 1 };
+}
 
 /** Strips of 64 channels of every piece. */
 const stripsOf = ({ pieces, channels }: Readonly<Record<'pieces' | 'channels', number>>) =>
@@ -42,12 +45,7 @@ export const causalConv = defineKernel({
     const [x, before, weight, bias, y] = [f32('x'), f32('before'), f32('weight'), f32('bias'), f32('y')];
     const at = u32('pieces_at');
     for (let p = 0; p < pieces; p++) {
-      const [row, count, slot, fresh] = at.subarray(4 * p, 4 * p + 4) as unknown as [
-        number,
-        number,
-        number,
-        number,
-      ];
+      const { row, count, slot, isFresh } = pieceAt(at, p);
       for (let r = 0; r < count; r++) {
         for (let c = 0; c < channels; c++) {
           let sum = biased === 1 ? bias[c]! : 0;
@@ -56,7 +54,7 @@ export const causalConv = defineKernel({
             const value =
               from >= 0
                 ? x[(row + from) * x_stride + x_begin + c]!
-                : fresh === 1
+                : isFresh
                   ? 0
                   : before[(slot * (taps - 1) + taps - 1 + from) * channels + c]!;
             sum += weight[c * taps + k]! * value;
@@ -81,12 +79,7 @@ export const keepRows = defineKernel({
     const [x, before] = [f32('x'), f32('before')];
     const at = u32('pieces_at');
     for (let p = 0; p < pieces; p++) {
-      const [row, count, slot, fresh] = at.subarray(4 * p, 4 * p + 4) as unknown as [
-        number,
-        number,
-        number,
-        number,
-      ];
+      const { row, count, slot, isFresh } = pieceAt(at, p);
       for (let c = 0; c < channels; c++) {
         // ascending: what moves up is read before it is overwritten
         for (let k = 0; k < kept; k++) {
@@ -95,7 +88,7 @@ export const keepRows = defineKernel({
           before[(line + k) * channels + c] =
             from >= 0
               ? x[(row + from) * x_stride + x_begin + c]!
-              : fresh === 1
+              : isFresh
                 ? 0
                 : before[(line + kept + from) * channels + c]!;
         }
@@ -156,14 +149,11 @@ export const stateScan = defineKernel({
     const direct = bias + heads;
     const h = new Float64Array(states);
     for (let p = 0; p < pieces; p++) {
-      const row = at[PIECE_WORDS * p]!;
-      const count = at[PIECE_WORDS * p + 1]!;
-      const slot = at[PIECE_WORDS * p + 2]!;
-      const fresh = at[PIECE_WORDS * p + 3] === 1;
+      const { row, count, slot, isFresh } = pieceAt(at, p);
       for (let item = 0; item < heads * dim; item++) {
         const head = Math.floor(item / dim);
         const line = (slot * heads * dim + item) * states;
-        for (let n = 0; n < states; n++) h[n] = fresh ? 0 : state[line + n]!;
+        for (let n = 0; n < states; n++) h[n] = isFresh ? 0 : state[line + n]!;
         for (let r = row; r < row + count; r++) {
           const group = r * params.bc_stride + Math.floor(head / heads_per_group) * states;
           const [b, c] = [group + params.b_begin, group + params.c_begin];
@@ -217,14 +207,11 @@ export const lruScan = defineKernel({
     const [state, y] = [f32('state'), f32('y')];
     const at = u32('pieces_at');
     for (let p = 0; p < pieces; p++) {
-      const row = at[PIECE_WORDS * p]!;
-      const count = at[PIECE_WORDS * p + 1]!;
-      const slot = at[PIECE_WORDS * p + 2]!;
-      const fresh = at[PIECE_WORDS * p + 3] === 1;
+      const { row, count, slot, isFresh } = pieceAt(at, p);
       for (let c = 0; c < width; c++) {
         const head = Math.floor(c / block);
         const column = head * block * block + (c % block);
-        let h = fresh ? 0 : state[slot * width + c]!;
+        let h = isFresh ? 0 : state[slot * width + c]!;
         for (let r = 0; r < count; r++) {
           const from = (row + r) * x_stride;
           let input = biases[c]!;
@@ -235,7 +222,7 @@ export const lruScan = defineKernel({
             forget += v * gates[width * block + column + i * block]!;
           }
           const log = -8 * sigmoid(forget) * softplus(rates[c]!);
-          const size = fresh && r === 0 ? 1 : Math.sqrt(-Math.expm1(2 * log));
+          const size = isFresh && r === 0 ? 1 : Math.sqrt(-Math.expm1(2 * log));
           h = Math.exp(log) * h + size * sigmoid(input) * x[from + c]!;
           y[(row + r) * y_stride + c] = h;
         }

@@ -6,8 +6,8 @@ import { at, flag, type NumberField, or } from '../config-reader';
 import { apart, attentionOf, plainMlp, sizesOf, vary, type Wiring } from '../wiring';
 
 /** A table of `count` learned positions. */
-const positionsIn = (tensor: string, offset: number, count: NumberField) => ({
-  positions: { tensor, offset, count },
+const positionsIn = (count: NumberField) => ({
+  positions: { tensor: 'transformer.wpe.weight', offset: 0, count },
 });
 
 export const gpt2: Wiring = {
@@ -18,7 +18,7 @@ export const gpt2: Wiring = {
     'n_inner',
   ),
   norm: { kind: 'layer', bias: true, epsilon: or(1e-5, 'layer_norm_epsilon') },
-  embedding: positionsIn('transformer.wpe.weight', 0, or(1024, 'n_positions', 'max_position_embeddings')),
+  embedding: positionsIn(or(1024, 'n_positions', 'max_position_embeddings')),
   norms: { attentionIn: 'ln_1', mlpIn: 'ln_2', final: 'transformer.ln_f' },
   attention: {
     ...attentionOf({ fused: 'attn.c_attn', order: 'blocks' }, 'attn.c_proj', true, 'none'),
@@ -142,7 +142,7 @@ export const gptNeo: Wiring = {
     ['num_heads', 'num_attention_heads'],
     'intermediate_size',
   ),
-  embedding: positionsIn('transformer.wpe.weight', 0, or(2048, 'max_position_embeddings')),
+  embedding: positionsIn(or(2048, 'max_position_embeddings')),
   attention: {
     projections: apart('attn.attention.q_proj', 'attn.attention.k_proj', 'attn.attention.v_proj'),
     bias: false,
