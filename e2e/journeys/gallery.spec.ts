@@ -55,7 +55,6 @@ test('the YAML beside the form: an edit of one is an edit of the other, mistakes
   await page.getByRole('button', { name: 'Undo' }).click();
   await expect(text).not.toHaveValue(/exclude/);
   await page.getByRole('button', { name: 'Redo' }).click();
-  await show(page, 'Files');
   await expect(page.getByText('mergekit merges these tensors too.')).toBeVisible();
   // where there is no room for both, the text has the place of the form
   await page.setViewportSize({ width: 1024, height: 768 });

@@ -50,8 +50,6 @@ test('the sample is also written as GGUF, a model is converted without a merge, 
   // what comes next has the real name
   await expect(page.getByRole('region', { name: 'llama.cpp: what to type' })).toContainText(file.name);
   await expect(page.getByRole('region', { name: 'transformers: what to type' })).toBeVisible();
-  await page.getByText(/^Model card:/).click();
-  await expect(page.getByRole('region', { name: 'Text of the model card' })).toContainText('## Use it');
   if (hasLlama) expect(new Set(continued(file.path, 'In the kitchen', 12)).size).toBeGreaterThan(1);
 
   for (const name of ['kitchen', 'harbour']) {

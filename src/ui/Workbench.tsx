@@ -231,7 +231,7 @@ function useSide(tab: Tab, beside: boolean): 'panel' | 'drawer' | 'none' {
   const isTool = detailOf(tab) !== undefined;
   const hasWorked = useStudioState(({ tools }) => toolCallsOf(tab).some((kind) => tools.jobs[kind]));
   const selected = useStudioState((s) => s.view.selected !== null);
-  const fits = isTool ? hasWorked : tab === 'layers' || tab === 'files';
+  const fits = isTool ? hasWorked : tab === 'layers';
   if (!fits || !selected) return 'none';
   return narrow || beside ? 'drawer' : 'panel';
 }

@@ -37,7 +37,7 @@ const ahead: Progress = {
   counted: { done: 3, total: 12, unit: 'values of λ' },
 };
 
-test('work ahead shows in the run bar, and the λ that was found as a curve, in words and as a table', async () => {
+test('work ahead shows in the run bar, and the λ that was found as a table', async () => {
   const worker = fixtureWorker();
   let goOn = () => {};
   const waits = new Promise<void>((resolve) => {
@@ -56,15 +56,6 @@ test('work ahead shows in the run bar, and the λ that was found as a curve, in 
   goOn();
   await expect.element(page.getByText(/^Merged in/)).toBeVisible();
   await page.getByRole('button', { name: 'Details', exact: true }).click();
-  const curve = page.getByRole('img', { name: /^Perplexity over λ, 3 values from 0.3 to 1; chosen λ 0.6/ });
-  await expect.element(curve).toBeVisible();
-  expect(curve.element().querySelectorAll('.plot-point')).toHaveLength(3);
-  const points = curve.element().querySelector('polyline')!.getAttribute('points')!.split(' ');
-  const height = (i: number) => Number(points[i]!.split(',')[1]);
-  // the chosen one is the lowest point of the picture, and where the mark is
-  expect(height(1)).toBeGreaterThan(Math.max(height(0), height(2)));
-  expect(Number(curve.element().querySelector('.plot-ring')!.getAttribute('cy'))).toBeCloseTo(height(1));
-  await page.getByText('As a table').click();
   await expect.element(page.getByRole('row', { name: '0.6 2.280 2.100 2.476' })).toBeVisible();
 });
 

@@ -21,7 +21,6 @@ import {
   pretendBest,
   pretendEvaluations,
   pretendGeneration,
-  pretendLivePerplexity,
   type RunningFixtureOptions,
   type Step,
 } from './worker-running.test.fixture';
@@ -120,7 +119,6 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
     generate: running(pretendGeneration),
     memoryOf: async () => fixtureMemory,
     answers: running(pretendAnswers),
-    livePerplexity: pretendLivePerplexity,
     steer: async () => false,
     ...pretendTools({
       ...{ options, layers, begin, step },

@@ -22,7 +22,6 @@ import type {
   EffectsRequest,
   EvaluateManyRequest,
   GenerateRequest,
-  LivePerplexityRequest,
   MemoryRequest,
   RunningProgress,
   RunTarget,
@@ -66,7 +65,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     ...slot,
     run: (work, options) =>
       slot.run(async (signal) => {
-        await live?.release();
+        live?.release();
         return work(signal);
       }, options),
   };
@@ -283,18 +282,6 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       }),
     /** Whether the live text that is being written goes on with another recipe from its next token on. */
     steer: async (recipe: Recipe) => (await live?.steer(recipe)) ?? false,
-    /** Losses of a merge on the beginning of a text, in blocks, while no job runs: any stops it (`Canceled`). */
-    livePerplexity: async ({ recipe, stretches, weights, engine }: LivePerplexityRequest) => {
-      const texts = await liveTexts();
-      slot.requireIdle();
-      return texts.measure(async (kept, signal) => {
-        const onProgress = () => undefined;
-        const ready = await readyTarget({ recipe }, engine, signal, onProgress);
-        const { runLivePerplexity } = await import('../evaluate/job');
-        const options = { ...ready, models, engine, signal, onProgress };
-        return runLivePerplexity(stretches, kept, options, weights);
-      });
-    },
     /** What every weight of a merge does to a text, against those of others; nothing is written. */
     effects: (request: EffectsRequest, onProgress: Report<RunningProgress>) =>
       job.run(async (signal) => {

@@ -1,12 +1,8 @@
-/**
- * A text whose model stays open for the next one, and which goes on with another recipe where it is steered to one. While no text
- * is written, the model may be measured.
- */
+/** A text whose model stays open for the next one, and which goes on with another recipe where it is steered to one. */
 import { AmalgamError } from '../errors';
 import type { LiveText } from '../evaluate/generation-job';
 import type { KeptModel, ReadyRecipe } from '../evaluate/kept-model';
 import type { Recipe } from '../formats/recipe';
-import { throwIfCanceled } from '../sources/cancellation';
 
 export type LiveTexts = ReturnType<typeof openLiveText>;
 
@@ -14,12 +10,6 @@ export function openLiveText() {
   let kept: KeptModel | undefined;
   let isWriting = false;
   let wanted: { recipe: Recipe; answer(taken: boolean): void } | undefined;
-  let measuring: { stop: AbortController; ended: Promise<unknown> } | undefined;
-  /** Whatever is measured has no claim to the model once something else needs it. */
-  const stopMeasuring = async () => {
-    measuring?.stop.abort();
-    await measuring?.ended;
-  };
   const opened = async () => {
     kept ??= (await import('../evaluate/kept-model')).keepModel();
     return kept;
@@ -30,32 +20,8 @@ export function openLiveText() {
   };
   return {
     /** Closes the model: another job needs its memory. */
-    async release(): Promise<void> {
-      await stopMeasuring();
+    release(): void {
       kept?.close();
-    },
-    /**
-     * Has the model measured until something else needs it: one at a time.
-     * @throws AmalgamError `Busy`, `Canceled`, and what `work` throws
-     */
-    async measure<T>(work: (kept: KeptModel, signal: AbortSignal) => Promise<T>): Promise<T> {
-      if (measuring || isWriting)
-        throw new AmalgamError('Busy', 'The model is in use.', 'Wait until it is free.');
-      const stop = new AbortController();
-      const working = opened().then((model) => {
-        throwIfCanceled(stop.signal);
-        return work(model, stop.signal);
-      });
-      measuring = { stop, ended: working.catch(() => undefined) };
-      try {
-        return await working;
-      } catch (thrown) {
-        // between two steps it is as good as before
-        if (!stop.signal.aborted) kept?.close();
-        throw thrown;
-      } finally {
-        measuring = undefined;
-      }
     },
     /**
      * Has a text written.
@@ -68,7 +34,6 @@ export function openLiveText() {
     ): Promise<T> {
       isWriting = true;
       try {
-        await stopMeasuring();
         const model = await opened();
         return await work({
           kept: model,

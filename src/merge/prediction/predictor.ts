@@ -116,28 +116,6 @@ export class Predictor {
     });
   }
 
-  /**
-   * Which elements of the sample a contributor keeps: 1 or 0 in the sample's order. Undefined where the method does not
-   * select by contributor, or by a threshold of the whole model.
-   */
-  mask(
-    statistics: DeltaStatistics,
-    method: MergeMethod,
-    settings: PredictionSettings,
-    index: number,
-  ): Uint8Array | undefined {
-    if (method.compute.kind !== 'delta') return undefined;
-    const preset = method.compute.preset(settings.parameters);
-    if (!isPredictable(preset) || preset.scope === 'model') return undefined;
-    const selected = this.#prepare(statistics).selected(index, preset, settings.models[index]!, undefined);
-    const { positive, negative } = selected.sample();
-    const size = statistics.sample.base.length;
-    return Uint8Array.from(
-      { length: size },
-      (_, e) => ((positive[e >> 5]! | negative[e >> 5]!) >>> (e & 31)) & 1,
-    );
-  }
-
   #prepare(statistics: DeltaStatistics): PreparedStatistics {
     const known = this.#prepared.get(statistics.sample);
     if (known) return known;

@@ -7,7 +7,6 @@ import type { PlanTensor } from '../../reports/plan';
 import { type CellOf, type Heatmap, heatmapOf } from '../../ui/charts/heatmap-data';
 import { arrange, useScale } from '../../ui/layers/columns';
 import { LayersCanvas } from '../../ui/layers/LayersCanvas';
-import { LooseStrip } from '../../ui/layers/LayersTable';
 import { Button } from '../../ui/parts/Button';
 import { Segmented } from '../../ui/parts/fields';
 import { Problem, ToolEnd } from '../../ui/parts/Message';
@@ -101,7 +100,6 @@ const DifferenceChart = memo(function DifferenceChart({ found }: { found: ToolJo
         <p className="small quiet">{metric.meaning}</p>
       </div>
       <LayersCanvas view={view} />
-      <LooseStrip view={view} />
     </section>
   );
 });

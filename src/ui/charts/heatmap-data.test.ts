@@ -110,7 +110,6 @@ describe('the grid', () => {
       'mlp.down_proj',
       null,
     ]);
-    expect(grid.loose.map((t) => t.module)).toEqual(['embed_tokens', 'norm']);
   });
 
   test('every tensor has a place: biases and namesakes get columns of their own', () => {
@@ -138,7 +137,7 @@ describe('the grid', () => {
 });
 
 describe('the values', () => {
-  const t = [tensor(12, 'mlp.down_proj'), tensor(12, 'mlp.up_proj'), tensor(null, 'norm')] as const;
+  const t = [tensor(12, 'mlp.down_proj'), tensor(12, 'mlp.up_proj'), tensor(13, 'mlp.down_proj')] as const;
   const grid = layerGrid(t);
   const reports = new Map([
     [t[0].name, report(t[0], 199, 1000)],
@@ -150,7 +149,9 @@ describe('the values', () => {
     const [up, down] = data.rows[0]!.cells;
     expect(plain(cellText(down!, sparsity))).toBe('layer 12, mlp.down_proj, 80.1 % trimmed');
     expect(cellText(up!, sparsity)).toBe('layer 12, mlp.up_proj, not measured yet');
-    expect(plain(cellText(data.loose[0]!, sparsity))).toBe('norm, 50.0 % trimmed');
+    expect(plain(cellText(data.rows[1]!.cells[1]!, sparsity))).toBe(
+      'layer 13, mlp.down_proj, 50.0 % trimmed',
+    );
     const other = heatmap(grid, reports, sparsity, ['b']).rows[0]!.cells[1]!;
     expect(cellText(other, sparsity)).toBe('layer 12, mlp.down_proj, not changed by this model');
   });
@@ -205,7 +206,7 @@ describe('the values', () => {
 });
 
 describe('one heatmap less another', () => {
-  const places = [tensor(0, 'mlp.up_proj'), tensor(1, 'mlp.up_proj'), tensor(null, 'norm')] as const;
+  const places = [tensor(0, 'mlp.up_proj'), tensor(1, 'mlp.up_proj'), tensor(2, 'mlp.up_proj')] as const;
   /** Of 100 changes so many are kept of each tensor; null: it is not measured. */
   const mapOf = (kept: readonly (number | null)[]) => {
     const reports = places.flatMap((t, i) =>
@@ -216,16 +217,14 @@ describe('one heatmap less another', () => {
 
   test('cells are B less A, and so is the mean', () => {
     const difference = differenceOf(mapOf([20, 40, 60]), mapOf([30, 40, 10]));
-    const values = [...difference.rows.map((r) => r.cells[0]), ...difference.loose].map(
-      (c) => c?.measured?.value,
-    );
+    const values = difference.rows.map((r) => r.cells[0]?.measured?.value);
     expect(values.map((v) => Number(v?.toFixed(6)))).toEqual([-0.1, 0, 0.5]);
     expect(difference.mean).toBeCloseTo(0.4 / 3, 12);
   });
 
   test('what one side lacks has no difference', () => {
     const difference = differenceOf(mapOf([20, null, 60]), mapOf([30, 40, null]));
-    const cells = [...difference.rows.map((r) => r.cells[0]), ...difference.loose];
+    const cells = difference.rows.map((r) => r.cells[0]);
     expect(cells.map((c) => c?.measured?.value.toFixed(2))).toEqual(['-0.10', undefined, undefined]);
   });
 

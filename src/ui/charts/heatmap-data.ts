@@ -19,8 +19,6 @@ export interface LayerGrid<T extends GridTensor = GridTensor> {
   modules: GridModule[];
   /** One row per layer, a hole where a layer lacks the module; each stack of layers is a group of rows. */
   layers: (GridRow & { tensors: (T | null)[] })[];
-  /** Tensors of no layer, in file order: embedding, final norm, head. */
-  loose: T[];
 }
 
 export interface GridRow {
@@ -59,14 +57,10 @@ const FLOW: readonly RegExp[] = [
 export function layerGrid<T extends GridTensor>(tensors: readonly T[]): LayerGrid<T> {
   const columns = new Map<string, number>();
   const stacks = new Map<string, Map<number, Map<string, T>>>();
-  const loose: T[] = [];
   const towers = towersOf(tensors);
   for (const tower of ['', ...towers.values()]) stacks.set(tower, new Map());
   for (const tensor of tensors) {
-    if (tensor.layer === null) {
-      loose.push(tensor);
-      continue;
-    }
+    if (tensor.layer === null) continue;
     const rows = stacks.get(towers.get(stackOf(tensor)) ?? '')!;
     const row = rows.get(tensor.layer) ?? new Map<string, T>();
     rows.set(tensor.layer, row);
@@ -92,7 +86,6 @@ export function layerGrid<T extends GridTensor>(tensors: readonly T[]): LayerGri
   return {
     modules: ordered.map((module, i) => ({ module, label: labels[i] ?? module })),
     layers,
-    loose,
   };
 }
 
@@ -126,7 +119,6 @@ export interface CellRow extends GridRow {
 
 export interface Heatmap {
   rows: CellRow[];
-  loose: Cell[];
   /** Over all tensors. */
   mean: number | null;
 }
@@ -188,13 +180,11 @@ export function heatmapOf(grid: LayerGrid, look: CellOf, before?: Heatmap): Heat
       ? old
       : { ...place, cells, mean: mean(cells.map((c) => c?.measured)) };
   });
-  const loose = grid.loose.map((t, i) => cell(t, before?.loose[i]));
-  if (before && sameItems(before.loose, loose) && sameItems(before.rows, rows)) return before;
-  return { rows, loose, mean: meanOf(rows, loose) };
+  return before && sameItems(before.rows, rows) ? before : { rows, mean: meanOf(rows) };
 }
 
-function meanOf(rows: readonly CellRow[], loose: readonly Cell[]): number | null {
-  return mean([...rows.flatMap((r) => r.cells), ...loose].map((c) => c?.measured));
+function meanOf(rows: readonly CellRow[]): number | null {
+  return mean(rows.flatMap(({ cells }) => cells.map((c) => c?.measured)));
 }
 
 /** The weighted mean of independent values, with its error. */
@@ -210,7 +200,7 @@ export function meanMeasured(values: readonly Measured[]): Measured | null {
 
 /** `b` − `a`, laid out as `b`; a cell that lacks a value on either side has none. */
 export function differenceOf(a: Heatmap, b: Heatmap): Heatmap {
-  const cells = [...a.rows.flatMap((row) => row.cells.flatMap((cell) => cell ?? [])), ...a.loose];
+  const cells = a.rows.flatMap((row) => row.cells.flatMap((cell) => cell ?? []));
   const before = new Map(cells.map((cell) => [cell.name, cell]));
   const minus = (cell: Cell): Cell => {
     const old = before.get(cell.name)?.measured;
@@ -224,8 +214,7 @@ export function differenceOf(a: Heatmap, b: Heatmap): Heatmap {
     const changed = cells.map((cell) => cell && minus(cell));
     return { ...row, cells: changed, mean: mean(changed.map((cell) => cell?.measured)) };
   });
-  const loose = b.loose.map(minus);
-  return { rows, loose, mean: meanOf(rows, loose) };
+  return { rows, mean: meanOf(rows) };
 }
 
 /** Whether two lists are of the same cells, and the same of them have values. */
@@ -287,10 +276,7 @@ export function extremeValues(heatmaps: readonly Heatmap[]): number[] {
     if (cell.measured.value < least) least = cell.measured.value;
     if (cell.measured.value > most) most = cell.measured.value;
   };
-  for (const { rows, loose } of heatmaps) {
-    for (const { cells } of rows) for (const cell of cells) look(cell);
-    for (const cell of loose) look(cell);
-  }
+  for (const { rows } of heatmaps) for (const { cells } of rows) for (const cell of cells) look(cell);
   return least <= most ? [least, most] : [];
 }
 

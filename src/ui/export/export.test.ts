@@ -7,7 +7,7 @@ import { heatmap } from '../charts/heatmap-data';
 import { metricById } from '../charts/metrics';
 import { arrange } from '../layers/columns';
 import { finishedRun, type LayersRun } from '../layers/runs';
-import { reportHtml, tensorCsv } from './exported-files';
+import { tensorCsv } from './exported-files';
 import { figureOf, figureSvg } from './figure';
 
 const HOSTILE = `<script>alert("x")</script>&'`;
@@ -159,29 +159,5 @@ describe('numbers as CSV', () => {
 
   test('quotes, commas and what a spreadsheet would run', () => {
     expect(linesOf({ ...tensor(0, 'q', 3), name: '=1+"2",3' })[1]).toContain(`"'=1+""2"",3",0`);
-  });
-});
-
-describe('a run as HTML', () => {
-  const html = reportHtml([run], 'full');
-
-  test('has recipe, hashes, times and charts', () => {
-    for (const hash of [report.recipeSha256, 'a'.repeat(64), 'b'.repeat(64)]) expect(html).toContain(hash);
-    expect(html).toContain('merge_method: ties');
-    expect([...html.matchAll(/<svg /g)].length).toBeGreaterThan(4);
-    expect(html.replace(/\s/g, ' ')).toContain('layer 1, mlp.up_proj, 50.0 % trimmed');
-    expect(html).toContain('compute');
-  });
-
-  test('has no script, asks for nothing, and names cannot break out of it', () => {
-    expect(html).not.toMatch(/<script/i);
-    expect(html).not.toMatch(/\s(src|href|on\w+)=/);
-    expect(html).toContain("default-src 'none'");
-    expect([...tagsOf(html)].sort()).toEqual(
-      [
-        ...['!doctype', 'body', 'div', 'g', 'h1', 'h2', 'head', 'html', 'meta', 'p', 'pre', 'rect'],
-        ...['polyline', 'style', 'svg', 'table', 'tbody', 'td', 'text', 'th', 'thead', 'title', 'tr'],
-      ].sort(),
-    );
   });
 });

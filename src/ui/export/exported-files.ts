@@ -2,25 +2,19 @@
 
 import { AmalgamError } from '../../errors';
 import { textSha256 } from '../../formats/hashes';
-import { escapeMarkup, htmlPage, htmlTable } from '../../formats/html-page';
 import { densePng, pdfOf } from '../../formats/print-picture';
-import { formatBytes, formatPercent, formatSeconds } from '../../formats/quantity';
 import { formatRecipe } from '../../formats/recipe-format';
-import { isPredicted, plainReport } from '../../merge/prediction/predicted-report';
+import { isPredicted } from '../../merge/prediction/predicted-report';
 import { sameItems } from '../../merge/prediction/same-items';
-import type { TensorReport } from '../../reports/job';
-import { timeShares } from '../../reports/time-shares';
-import { heatmap } from '../charts/heatmap-data';
-import { absenceOf, subjectsOf } from '../charts/metric-choice';
-import { isAwaited, type Metric, measure, metrics, type Subject } from '../charts/metrics';
-import { arrange, type ShownLayers, unionOf } from '../layers/columns';
-import { finishedRun, type LayersRun, reportsFor } from '../layers/runs';
+import { subjectsOf } from '../charts/metric-choice';
+import { isAwaited, type Metric, measure, metrics } from '../charts/metrics';
+import type { ShownLayers } from '../layers/columns';
+import { type LayersRun, reportsFor } from '../layers/runs';
 import { saveFile, saveText } from '../local/local-files';
 import { LETTERS } from '../parts/Section';
 import { fileName } from '../state/job-state';
-import type { FinishedRun } from '../state/runs';
 import type { StudioState } from '../state/studio';
-import { type Figure, figureOf, figureSvg } from './figure';
+import { figureOf, figureSvg } from './figure';
 
 // Numbers as CSV in long form (RFC 4180): a row for every run, tensor, metric and subject. Pure.
 
@@ -92,22 +86,12 @@ type Extent = StudioState['view']['scale'];
 
 /** The canvas as a picture, or its runs as one of the other files. */
 export async function exportLayers(
-  kind: 'svg' | 'png' | 'pdf' | 'csv' | 'json' | 'html',
+  kind: 'svg' | 'png' | 'pdf' | 'csv',
   { view: { columns, metric, subject, grid, bands }, runs }: ShownLayers,
   extent: Extent,
 ): Promise<void> {
   const name = fileName(runs.map((run) => run.name).join(' vs '));
   if (kind === 'csv') return saveText(tensorCsv(runs), `${name}-tensors.csv`);
-  if (kind === 'html') return saveText(reportHtml(runs, extent), `${name}.report.html`);
-  if (kind === 'json') {
-    const plain = runs.map((run, i) => ({
-      run: titleOfRun(run, i, runs),
-      recipe: run.recipe,
-      contributors: run.contributors.map((c) => c.id),
-      tensors: reportsOf(run, metric).map(plainReport),
-    }));
-    return saveText(JSON.stringify(plain, null, 2), `${name}-tensors.json`);
-  }
   const charts = columns.map(({ run, letter, data }) => ({ title: `${letter}: ${run.name}`, data }));
   const whose = subjectsOf(metric, runs[0]!.contributors).find(({ ids }) => sameItems(ids, subject));
   const title = titleOf(metric, whose?.label ?? '');
@@ -119,15 +103,6 @@ export async function exportLayers(
   });
   if (kind === 'svg') saveText(svg, `${name}-${metric.id}.svg`);
   else saveFile(await pictureOf(svg, kind), `${name}-${metric.id}.${kind}`);
-}
-
-/** A finished run as one of the files. */
-export function exportRun(kind: 'csv' | 'json' | 'html', run: FinishedRun): void {
-  const name = fileName(`${run.title}-${run.report.recipe.mergeMethod}`);
-  const runs = [{ ...finishedRun(run), name: run.title }];
-  if (kind === 'json') saveText(JSON.stringify(run.report, null, 2), `${name}.report.json`);
-  else if (kind === 'csv') saveText(tensorCsv(runs), `${name}-tensors.csv`);
-  else saveText(reportHtml(runs, 'full'), `${name}.report.html`);
 }
 
 function titleOf(metric: Metric, whose: string): string {
@@ -153,74 +128,4 @@ const KNOWN = {
 async function captionOf({ recipe, state }: LayersRun, i: number): Promise<string> {
   const hash = await textSha256(formatRecipe(recipe));
   return `${LETTERS[i]}: recipe ${hash.slice(0, 16)}, ${KNOWN[state]}.`;
-}
-
-/** Reports in the order of the run's tensors. */
-function reportsOf(run: LayersRun, metric: Metric): TensorReport[] {
-  const reports = reportsFor(run, metric);
-  return run.tensors.flatMap(({ name }) => reports.get(name) ?? []);
-}
-
-// Runs as one HTML file that needs nothing else: no script, no request. Everything from models is escaped. Pure.
-
-/** Recipe, hashes and times of every run, and a figure for each metric: of several runs one for each of its subjects. */
-export function reportHtml(runs: readonly LayersRun[], extent: Extent): string {
-  const title = runs.map(titleOfRun).join(' | ');
-  const body = `<h1>${escapeMarkup(title)}</h1>
-${runs.map(describedRun).join('\n')}
-<h2>Layers</h2>
-${figuresOf(runs, extent)
-  .map((figure) => `<div class="wide charts">${figureSvg(figure)}</div>`)
-  .join('\n')}
-`;
-  return htmlPage(`${title} · Amalgam`, body);
-}
-
-function figuresOf(runs: readonly LayersRun[], extent: Extent): Figure[] {
-  const first = runs[0]!;
-  const { grid, bands } = arrange(unionOf(runs.map(({ tensors }) => tensors)), null);
-  return metrics
-    .filter((metric) => absenceOf(metric, first.traits) === null)
-    .flatMap((metric) => {
-      const view = { metric, grid, bands };
-      const chart = (title: string, run: LayersRun, subject: Subject) => ({
-        title,
-        data: heatmap(grid, reportsFor(run, metric), metric, subject),
-      });
-      const subjects = subjectsOf(metric, first.contributors);
-      if (runs.length === 1) {
-        const charts = subjects.map(({ ids, label }) => chart(label, first, ids));
-        return [figureOf({ ...view, title: metric.label }, charts, extent, false)];
-      }
-      return subjects.map(({ ids, label }) => {
-        const charts = runs.map((run, i) => chart(titleOfRun(run, i, runs), run, ids));
-        return figureOf({ ...view, title: titleOf(metric, label) }, charts, extent, true);
-      });
-    })
-    .filter(({ charts }) => charts.some(({ data }) => data.mean !== null));
-}
-
-function describedRun(run: LayersRun, i: number, runs: readonly LayersRun[]): string {
-  const text = escapeMarkup;
-  const title = runs.length > 1 ? `<h2>${text(titleOfRun(run, i, runs))}</h2>` : '';
-  return `${title}
-<p>Numbers: ${KNOWN[run.state]}.</p>
-<pre>${text(formatRecipe(run.recipe))}</pre>
-${run.kept ? mergeFacts(run.kept) : ''}`;
-}
-
-function mergeFacts({ report, methodTitle, startedAt }: FinishedRun): string {
-  const text = escapeMarkup;
-  const { recipeSha256, inputs, shards, seconds, engine, adapter, version, peakBytes } = report;
-  const bytes = shards.reduce((sum, s) => sum + s.bytes, 0);
-  const hashes = [
-    ['recipe', recipeSha256],
-    ...inputs.map(({ id, file, hash }) => [`input ${id} / ${file}`, hash]),
-    ...shards.map((s) => [`output ${s.file}, ${formatBytes(s.bytes)}`, s.hash]),
-  ];
-  const times = timeShares(report).map((s) => [s.stage, s.seconds.toFixed(3), formatPercent(s.share)]);
-  return `<p>${text(methodTitle)} · ${text(new Date(startedAt).toLocaleString())} · merged in ${text(formatSeconds(seconds))} on ${engine === 'webgpu' ? 'WebGPU' : 'the CPU'} (${text(adapter)}) · ${text(formatBytes(bytes))} written · Amalgam ${text(version)}</p>
-${htmlTable(['file', 'hash'], hashes)}
-${htmlTable(['stage', 'seconds', 'share'], times)}
-<p>Stages overlap, so they add up to more than the whole. At most ${text(formatBytes(peakBytes))} of memory for tiles.</p>`;
 }

@@ -1,5 +1,4 @@
 import { scaleLinear, scaleLog } from 'd3-scale';
-import { useEffect, useRef } from 'react';
 import { formatPercent, formatReal } from '../../formats/quantity';
 import { largest, type MagnitudeCurve, magnitudeCurve } from '../../merge/prediction/magnitude-curve';
 import type { DeltaStatistics } from '../../reports/delta-statistics';
@@ -7,7 +6,6 @@ import type { ContributorReport } from '../../reports/job';
 import { keptEnergy } from '../charts/measured';
 import { modelColor } from '../parts/Section';
 import type { Contributor } from '../state/runs';
-import { useShownTheme } from '../studio-context';
 
 // From the histogram of a task vector's magnitudes to bars and curves. Pure.
 
@@ -69,14 +67,12 @@ interface ChangeChartsProps {
   statistics: DeltaStatistics;
   numbers: ContributorReport;
   contributor: Contributor;
-  /** Which elements of the sample are kept, where that is known. */
-  mask: Uint8Array | undefined;
   /** The effect of the method is unknown before it runs. */
   isOpen: boolean;
 }
 
-/** One contributor's change in one tensor: the sizes of its values, the share that a density keeps, and the places kept. */
-export function ChangeCharts({ statistics, numbers, contributor, mask, isOpen }: ChangeChartsProps) {
+/** One contributor's change in one tensor: the sizes of its values, and the share that a density keeps. */
+export function ChangeCharts({ statistics, numbers, contributor, isOpen }: ChangeChartsProps) {
   const curve = curveOf(statistics, numbers.id);
   if (!curve) return null;
   const hue = modelColor(contributor.color);
@@ -129,73 +125,29 @@ export function ChangeCharts({ statistics, numbers, contributor, mask, isOpen }:
         </div>
       </figure>
       {isOpen || density < 1 ? (
-        <div className="change-pair">
-          <figure>
-            <figcaption className="small quiet">Energy by density</figcaption>
-            <svg
-              viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-              preserveAspectRatio="none"
-              role="img"
-              aria-label={`Keeping the largest: ${[0.1, 0.2, 0.5].map((d) => `${formatPercent(d)} of the values hold ${formatPercent(energies[Math.round(d * STEPS)]!.energy)} of the energy`).join(', ')}.${isOpen ? '' : ` Now ${formatPercent(density)}${energy === null ? '' : ` and ${formatPercent(energy)}`}.`}`}
-            >
-              <polyline className="chart-line" points={path} stroke={hue} />
-              {isOpen ? null : (
-                <line className="chart-cut" x1={density * WIDTH} x2={density * WIDTH} y1={0} y2={HEIGHT} />
-              )}
-              {energy === null ? null : (
-                <ellipse cx={density * WIDTH} cy={HEIGHT - energy * HEIGHT} rx={5} ry={3} fill={hue} />
-              )}
-            </svg>
-            <div className="axis">
-              <span>0</span>
-              <span>density</span>
-              <span>1</span>
-            </div>
-          </figure>
-          {mask ? <MaskThumbnail statistics={statistics} mask={mask} contributor={contributor} /> : null}
-        </div>
+        <figure>
+          <figcaption className="small quiet">Energy by density</figcaption>
+          <svg
+            viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+            preserveAspectRatio="none"
+            role="img"
+            aria-label={`Keeping the largest: ${[0.1, 0.2, 0.5].map((d) => `${formatPercent(d)} of the values hold ${formatPercent(energies[Math.round(d * STEPS)]!.energy)} of the energy`).join(', ')}.${isOpen ? '' : ` Now ${formatPercent(density)}${energy === null ? '' : ` and ${formatPercent(energy)}`}.`}`}
+          >
+            <polyline className="chart-line" points={path} stroke={hue} />
+            {isOpen ? null : (
+              <line className="chart-cut" x1={density * WIDTH} x2={density * WIDTH} y1={0} y2={HEIGHT} />
+            )}
+            {energy === null ? null : (
+              <ellipse cx={density * WIDTH} cy={HEIGHT - energy * HEIGHT} rx={5} ry={3} fill={hue} />
+            )}
+          </svg>
+          <div className="axis">
+            <span>0</span>
+            <span>density</span>
+            <span>1</span>
+          </div>
+        </figure>
       ) : null}
     </div>
-  );
-}
-
-/** A regular sample of the mask as a picture: a dot where the change is kept. */
-function MaskThumbnail({
-  statistics,
-  mask,
-  contributor,
-}: {
-  statistics: DeltaStatistics;
-  mask: Uint8Array;
-  contributor: Contributor;
-}) {
-  const ref = useRef<HTMLCanvasElement>(null);
-  const theme = useShownTheme();
-  const { rows, cols } = statistics.sample;
-  useEffect(() => {
-    const canvas = ref.current;
-    const context = canvas?.getContext('2d');
-    if (!canvas || !context) return;
-    canvas.dataset.theme = theme; // colors below follow the theme
-    context.clearRect(0, 0, cols, rows);
-    context.fillStyle = getComputedStyle(canvas).color;
-    for (let e = 0; e < mask.length; e++) {
-      if (mask[e]) context.fillRect(e % cols, Math.floor(e / cols), 1, 1);
-    }
-  }, [mask, rows, cols, theme]);
-  const kept = mask.reduce((sum, v) => sum + v, 0) / mask.length;
-  return (
-    <figure>
-      <figcaption className="small quiet">Mask, sampled</figcaption>
-      <canvas
-        ref={ref}
-        className="mask"
-        width={cols}
-        height={rows}
-        style={{ color: modelColor(contributor.color) }}
-        role="img"
-        aria-label={`Kept places of ${contributor.label} among ${mask.length} sampled ones: ${formatPercent(kept)}`}
-      />
-    </figure>
   );
 }

@@ -1,16 +1,20 @@
-import { type ReactNode, Suspense } from 'react';
+import { lazy, type ReactNode, Suspense } from 'react';
+import { formatCounted, formatShape } from '../../formats/quantity';
+import { awaitsMerge } from '../../merge/prediction/predicted-report';
+import type { TensorReport } from '../../reports/job';
 import type { PlanTensor } from '../../reports/plan';
-import { differenceIn, type Measured, valueParts } from '../charts/measured';
+import { changing, differenceIn, type Measured, valueParts } from '../charts/measured';
 import { differenceMetric, subjectsOf } from '../charts/metric-choice';
 import { isAwaited, type Metric, measure, metrics } from '../charts/metrics';
-import { type LayersRun, reportsFor, shownRuns, useNow, useRuns, writesFactors } from '../layers/runs';
+import { type LayersRun, reportsFor, shownRuns, useRuns, writesFactors } from '../layers/runs';
 import { Button, CloseIcon } from '../parts/Button';
-import { RunLetter, Section } from '../parts/Section';
-import { NOW } from '../state/runs';
+import { RunLetter, Section, Swatch } from '../parts/Section';
+import { deltaKey } from '../state/delta-statistics';
 import { setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { detailOf } from '../tool-details';
-import { TensorDetail } from './TensorDetail';
+
+const ChangeCharts = lazy(() => import('./ChangeCharts').then((m) => ({ default: m.ChangeCharts })));
 
 /** Most groups (merged result, models, pairs of models) that are listed; beyond them only the chosen one is. */
 const MOST_GROUPS = 8;
@@ -34,7 +38,7 @@ function TensorRuns({ name, runs }: { name: string; runs: readonly LayersRun[] }
   }
   const isPair = runs.length === 2;
   return (
-    <Section title="Shown runs">
+    <Section title={runs.length > 1 ? 'Shown runs' : 'Numbers'}>
       <table className="tensor-runs plain-table" data-numbers>
         <thead>
           <tr>
@@ -94,50 +98,96 @@ function NumberCell({ metric, value }: { metric: Metric; value: Measured | null 
 /** The panel beside a tab: its selection. */
 export function Inspector() {
   const detail = detailOf(useStudioState((s) => s.view.tab));
-  return detail ? <Suspense>{detail}</Suspense> : <MergeInspector />;
+  return detail ? <Suspense>{detail}</Suspense> : <TensorOfShown />;
 }
 
-/** The selected tensor's numbers in the merge. */
-function MergeInspector() {
+/** The selected tensor of the first shown run, and its numbers in all of them. */
+function TensorOfShown() {
   const selected = useStudioState((s) => s.view.selected);
-  const inLayers = useStudioState((s) => s.view.tab === 'layers');
-  if (selected === null) return null;
-  return inLayers ? <TensorOfShown name={selected} /> : <TensorOfRecipe name={selected} />;
-}
-
-/** The tensor in the first column of Layers, with its values in the other columns. */
-function TensorOfShown({ name }: { name: string }) {
   const shown = shownRuns(useRuns());
-  const tensor = shown[0]?.tensors.find((t) => t.name === name);
-  if (!shown[0] || !tensor) return null;
+  const [run] = shown;
+  const tensor = run?.tensors.find((t) => t.name === selected);
+  if (!run || !tensor) return null;
+  const { name, shape, dtype, elements } = tensor;
+  const report = run.reports.get(name);
   return (
     <Panel>
-      {shown.length > 1 && !writesFactors(shown[0]) ? <TensorRuns name={name} runs={shown} /> : null}
-      <TensorOf run={shown[0]} tensor={tensor} />
+      <Section title="Tensor">
+        <h3 className="tensor-title">{name}</h3>
+        <p className="small quiet">
+          {formatShape(shape)} · {dtype} · {formatCounted(elements, 'element')}
+        </p>
+      </Section>
+      {tensor.copied ? (
+        <p className="quiet">
+          No contributor changes this tensor: its bytes are copied from the base, untouched.
+        </p>
+      ) : report && !writesFactors(run) ? (
+        <>
+          <TensorRuns name={name} runs={shown} />
+          <Changes run={run} report={report} />
+        </>
+      ) : (
+        <ChangedBy run={run} tensor={tensor} />
+      )}
     </Panel>
   );
 }
 
-function TensorOfRecipe({ name }: { name: string }) {
-  const now = useNow();
-  const tensor = now.tensors.find((t) => t.name === name);
-  if (!tensor) return null;
+/** What the contributors of a run do to a tensor, drawn. */
+function Changes({ run, report }: { run: LayersRun; report: TensorReport }) {
+  const statistics = useStudioState((s) =>
+    s.deltaStatistics.key === deltaKey(s)
+      ? s.deltaStatistics.tensors.find((t) => t.name === report.name)
+      : undefined,
+  );
+  const isOpen = awaitsMerge(report);
   return (
-    <Panel>
-      <TensorOf run={now} tensor={tensor} />
-    </Panel>
+    <>
+      {report.nonFinite > 0 ? (
+        <p className="tone-bad">{formatCounted(report.nonFinite, 'value')} NaN or infinite</p>
+      ) : null}
+      {changing(report).map((numbers) => {
+        const contributor = run.contributors.find((c) => c.id === numbers.id);
+        return contributor && statistics ? (
+          <Section
+            key={numbers.id}
+            className="contributor-numbers"
+            title={
+              <span className="row">
+                <Swatch color={contributor.color} />
+                {contributor.label}
+              </span>
+            }
+          >
+            <Suspense>
+              <ChangeCharts {...{ statistics, numbers, contributor, isOpen }} />
+            </Suspense>
+          </Section>
+        ) : null;
+      })}
+    </>
   );
 }
 
-function TensorOf({ run, tensor }: { run: LayersRun; tensor: PlanTensor }) {
+function ChangedBy({ run, tensor }: { run: LayersRun; tensor: PlanTensor }) {
+  const factor = writesFactors(run);
   return (
-    <TensorDetail
-      tensor={tensor}
-      report={run.reports.get(tensor.name)}
-      contributors={run.contributors}
-      of={run.id === NOW ? null : run.name}
-      factor={writesFactors(run)}
-    />
+    <Section title={factor ? 'Made of' : 'Changed by'}>
+      <ul className="stack">
+        {tensor.contributors.map((i) => (
+          <li key={i} className="row">
+            <Swatch color={run.contributors[i]?.color ?? 0} />
+            {run.contributors[i]?.label}
+          </li>
+        ))}
+      </ul>
+      <p className="small quiet">
+        {factor
+          ? 'A factor of a LoRA: what it changes is not measured.'
+          : 'Not measured yet. Its numbers appear here once the merge has reached it.'}
+      </p>
+    </Section>
   );
 }
 

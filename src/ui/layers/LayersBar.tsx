@@ -97,10 +97,8 @@ const CHOICES = [
   {
     value: 'csv',
     label: 'Numbers as CSV',
-    hint: 'long form: run, tensor, metric, value, exact or predicted',
+    hint: 'in full precision: run, tensor, metric, value, exact or predicted',
   },
-  { value: 'json', label: 'Numbers as JSON', hint: 'in full precision' },
-  { value: 'html', label: 'Report as HTML', hint: 'recipes, hashes, times and charts of all shown runs' },
 ] as const;
 
 interface LayersExportProps {

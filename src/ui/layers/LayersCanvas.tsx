@@ -1,13 +1,4 @@
-import {
-  type CSSProperties,
-  memo,
-  type PointerEvent,
-  useCallback,
-  useId,
-  useLayoutEffect,
-  useRef,
-  useState,
-} from 'react';
+import { type CSSProperties, memo, useCallback, useId, useLayoutEffect, useRef, useState } from 'react';
 import type { ColorScale } from '../charts/color-scale';
 import { HeatmapGrid } from '../charts/HeatmapGrid';
 import { cellPlace, type Heatmap } from '../charts/heatmap-data';
@@ -30,11 +21,8 @@ interface DepthPlotProps {
   heads: number;
 }
 
-/** The mean of every layer, a line a run, beside the rows of the canvas; dragging over it picks a range of layers. */
+/** The mean of every layer, a line a run, beside the rows of the canvas. */
 function DepthPlot({ view, cell, heads }: DepthPlotProps) {
-  const studio = useStudio();
-  const layers = useStudioState((s) => s.view.layers);
-  const begun = useRef<number | null>(null);
   const { columns, metric, grid } = view;
   const rows = grid.layers;
   const pitch = cell + GAP;
@@ -58,18 +46,6 @@ function DepthPlot({ view, cell, heads }: DepthPlotProps) {
   const y = (row: number) => row * pitch + cell / 2;
   const path = (points: readonly { value: number; row: number }[]) =>
     points.map((p) => `${x(p.value).toFixed(1)},${y(p.row)}`).join(' ');
-  const rowAt = (event: PointerEvent) => {
-    const box = event.currentTarget.getBoundingClientRect();
-    return Math.min(rows.length - 1, Math.max(0, Math.floor((event.clientY - box.top) / pitch)));
-  };
-  const pick = (row: number) => {
-    const ends = [begun.current ?? row, row].sort((a, b) => a - b).map((r) => rows[r]?.layer ?? 0);
-    setView(studio, { layers: [ends[0]!, ends[1]!] });
-  };
-  const band = layers && {
-    top: rows.findIndex((r) => r.layer >= layers[0]) * pitch,
-    rows: rows.filter((r) => r.layer >= layers[0] && r.layer <= layers[1]).length,
-  };
   return (
     <figure className="layers-block layers-depth stack tight">
       <figcaption className="row tight small quiet">
@@ -100,21 +76,7 @@ function DepthPlot({ view, cell, heads }: DepthPlotProps) {
             return `${line.letter}: means of layers from ${metric.format(low)} to ${metric.format(high)}`;
           })
           .join('; ')}
-        onPointerDown={(event) => {
-          event.currentTarget.setPointerCapture(event.pointerId);
-          begun.current = rowAt(event);
-          pick(begun.current);
-        }}
-        onPointerMove={(event) => {
-          if (begun.current !== null) pick(rowAt(event));
-        }}
-        onPointerUp={() => {
-          begun.current = null;
-        }}
       >
-        {band && band.rows > 0 ? (
-          <rect className="depth-band" x={0} y={band.top} width={WIDTH} height={band.rows * pitch - GAP} />
-        ) : null}
         {chance.length > 0 ? <polyline className="depth-chance" points={path(chance)} /> : null}
         {lines.map((line) => (
           <polyline

@@ -29,7 +29,7 @@ import { useSlice, useStudio, useStudioState } from '../studio-context';
 import { isLinear, type LayersView, useLayersView } from './columns';
 import { LayersBar } from './LayersBar';
 import { LayersCanvas } from './LayersCanvas';
-import { LayersTable, LooseStrip, RangeLine } from './LayersTable';
+import { LayersTable } from './LayersTable';
 import { RunsStrip } from './RunsStrip';
 import { type LayersRun, reportsFor, shownRuns, useRuns, writesFactors } from './runs';
 import { useTextEffects } from './text-effects';
@@ -135,8 +135,6 @@ function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly L
           ) : null}
           {effects.note ? <p className="small quiet">{effects.note}</p> : null}
           <LayersCanvas view={view} />
-          <RangeLine view={later} />
-          <LooseStrip view={later} />
         </>
       )}
       <LayersTable view={later} />

@@ -1,14 +1,11 @@
 import { memo, useCallback, useMemo } from 'react';
-import { formatCount } from '../../formats/quantity';
+import { formatCount, formatShape } from '../../formats/quantity';
 import type { PlanTensor } from '../../reports/plan';
-import { type GridTensor, meanMeasured } from '../charts/heatmap-data';
 import { differenceIn, type Measured, valueText } from '../charts/measured';
-import { LinkButton } from '../parts/Button';
-import { NumberTable } from '../parts/NumberTable';
 import { nameColumn, numberColumn, passesFilter, type TableColumn, TensorTable } from '../parts/VirtualTable';
 import { setView, toggleSelected } from '../state/studio';
-import { useNarrow, useSlice, useStudio, useStudioState } from '../studio-context';
-import { type CanvasView, type LayersView, statisticsOf } from './columns';
+import { useNarrow, useSlice, useStudio } from '../studio-context';
+import type { LayersView } from './columns';
 
 interface Row {
   tensor: PlanTensor;
@@ -37,7 +34,10 @@ export const LayersTable = memo(function LayersTable({ view }: { view: LayersVie
       nameColumn('Tensor', nameOf),
       ...(narrow
         ? []
-        : [numberColumn<Row>('elements', 'Elements', '74px', (r) => r.tensor.elements, formatCount)]),
+        : [
+            shapeColumn,
+            numberColumn<Row>('elements', 'Elements', '74px', (r) => r.tensor.elements, formatCount),
+          ]),
       ...columns.map(({ letter, run }, i) => ({
         id: run.id,
         head: (
@@ -47,7 +47,7 @@ export const LayersTable = memo(function LayersTable({ view }: { view: LayersVie
         align: 'end' as const,
         cell: (r: Row) => {
           const value = r.values[i];
-          return value ? valueText(metric, value) : <None copied={r.tensor.copied} />;
+          return value ? valueText(metric, value) : <None of={r.tensor} />;
         },
         ...by((r) => r.values[i]?.value ?? null),
       })),
@@ -60,7 +60,7 @@ export const LayersTable = memo(function LayersTable({ view }: { view: LayersVie
               align: 'end' as const,
               cell: (r: Row) => {
                 const [a, b] = r.values;
-                return a && b ? valueText(difference.metric, differenceIn(a, b)) : <None copied={false} />;
+                return a && b ? valueText(difference.metric, differenceIn(a, b)) : <None />;
               },
               ...by(deltaOf),
             },
@@ -86,113 +86,21 @@ export const LayersTable = memo(function LayersTable({ view }: { view: LayersVie
   );
 });
 
+const shapeColumn: TableColumn<Row> = {
+  id: 'shape',
+  head: 'Shape',
+  track: '150px',
+  align: 'end',
+  cell: ({ tensor: { shape, dtype } }) => `${formatShape(shape)} ${dtype}`,
+};
+
 const nameOf = ({ tensor }: Row) => tensor.name;
 
 function deltaOf({ values: [a, b] }: Row): number | null {
   return a && b ? b.value - a.value : null;
 }
 
-function None({ copied }: { copied: boolean }) {
-  return (
-    <span className="faint">
-      <span aria-hidden="true">{copied ? 'copied' : '–'}</span>
-      <span className="visually-hidden">{copied ? 'copied unchanged' : 'none'}</span>
-    </span>
-  );
-}
-
-/** Norms, biases, embedding and head: in numbers, off the color scale of the linear layers. */
-export function LooseStrip({ view }: { view: CanvasView }) {
-  const studio = useStudio();
-  const { loose, columns, difference, metric } = view;
-  const groups = new Map<string, GridTensor[]>();
-  for (const tensor of loose) {
-    const key = tensor.layer === null ? tensor.name : tensor.module;
-    groups.set(key, [...(groups.get(key) ?? []), tensor]);
-  }
-  if (groups.size === 0) return null;
-  return (
-    <div className="scroll-x">
-      <NumberTable
-        caption={`${metric.label} of norms, biases, embedding and head`}
-        heads={[
-          'Norms, embedding, head',
-          ...columns.map(({ letter }) => letter),
-          ...(difference ? ['B − A'] : []),
-        ]}
-        rows={[...groups].map(([key, tensors]) => {
-          const values = columns.map(({ measuredOf }) =>
-            meanMeasured(tensors.flatMap(({ name }) => measuredOf(name) ?? [])),
-          );
-          const [a, b] = values;
-          const delta = difference && a && b ? valueText(difference.metric, differenceIn(a, b)) : '–';
-          const head = (
-            <>
-              <LinkButton onClick={() => toggleSelected(studio, tensors[0]!.name)}>
-                {tensors[0]!.layer === null ? tensors[0]!.name.replace(/\.weight$/, '') : key}
-              </LinkButton>
-              {tensors.length > 1 ? <span className="quiet"> × {tensors.length}</span> : null}
-            </>
-          );
-          const texts = values.map((value) => (value ? valueText(metric, value) : absentText(tensors)));
-          return { key, cells: [head, ...texts, ...(difference ? [delta] : [])] };
-        })}
-      />
-    </div>
-  );
-}
-
-function absentText(tensors: readonly GridTensor[]): string {
-  return tensors.every((t) => t.copied) ? 'copied' : '–';
-}
-
-/** Mean, spread and ends of A, B and their difference over a range of layers; the range is typed or dragged in the plot. */
-export function RangeLine({ view }: { view: CanvasView }) {
-  const studio = useStudio();
-  const layers = useStudioState((s) => s.view.layers);
-  const { columns, difference, grid, metric } = view;
-  const [first, last] = [grid.layers[0]?.layer ?? 0, grid.layers.at(-1)?.layer ?? 0];
-  const [from, to] = layers ?? [first, last];
-  const set = (next: [number, number]) =>
-    setView(studio, { layers: next[0] === first && next[1] === last ? null : next });
-  const rows = [
-    ...columns.map(({ letter, data }) => ({ label: letter, metric, data })),
-    ...(difference ? [{ label: 'B − A', ...difference }] : []),
-  ];
-  return (
-    <div className="row wrap apart range-line small">
-      <span className="row tight">
-        Statistics of layers
-        <input
-          className="field"
-          type="number"
-          aria-label="First layer of the range"
-          min={first}
-          max={to}
-          value={from}
-          onChange={(event) => set([Math.max(first, Math.min(to, Number(event.target.value))), to])}
-        />
-        to
-        <input
-          className="field"
-          type="number"
-          aria-label="Last layer of the range"
-          min={from}
-          max={last}
-          value={to}
-          onChange={(event) => set([from, Math.min(last, Math.max(from, Number(event.target.value)))])}
-        />
-        {layers ? <LinkButton onClick={() => setView(studio, { layers: null })}>all</LinkButton> : null}
-      </span>
-      {rows.map(({ label, metric: own, data }) => {
-        const of = statisticsOf(data, layers);
-        return of ? (
-          <span key={label}>
-            <strong>{label}</strong> mean {valueText(own, of.mean)}, sd{' '}
-            {own.format(of.deviation).replace('+', '')}, {own.format(of.least)} to {own.format(of.most)}
-          </span>
-        ) : null;
-      })}
-    </div>
-  );
+function None({ of }: { of?: PlanTensor }) {
+  const words = of?.leftOut ? 'left out' : of?.copied ? 'copied' : '–';
+  return <span className="faint">{words}</span>;
 }

@@ -9,16 +9,14 @@ import type { PlanTensor } from '../../reports/plan';
 import { type ColorScale, scaleOver } from '../charts/color-scale';
 import type { Band } from '../charts/HeatmapGrid';
 import {
-  type Cell,
   differenceOf,
   type GridTensor,
   type Heatmap,
   heatmap,
   type LayerGrid,
   layerGrid,
-  meanMeasured,
 } from '../charts/heatmap-data';
-import { type Measured, mean, rangeOf, type ShownMetric } from '../charts/measured';
+import { type Measured, mean, type ShownMetric } from '../charts/measured';
 import { differenceMetric } from '../charts/metric-choice';
 import { isAwaited, type Metric, measure, type Subject } from '../charts/metrics';
 import { useSameList } from '../parts/hooks';
@@ -48,8 +46,6 @@ export interface CanvasView<M extends ShownMetric = ShownMetric> {
   /** Linear layers; experts of a projection as one column, or all of one projection. */
   grid: LayerGrid;
   bands: Band[];
-  /** Norms, biases, embedding, head. */
-  loose: readonly GridTensor[];
   columns: CanvasColumn[];
   scale: ColorScale;
   difference: { metric: M; data: Heatmap; scale: ColorScale } | null;
@@ -161,14 +157,14 @@ export function useScale(metric: ShownMetric, columns: readonly CanvasColumn[]):
   return useMemo(() => made, [metric, made.min, made.max, theme]);
 }
 
-/** Linear layers as a grid, experts folded or those of one projection apart; norms, embedding and head beside it. */
+/** Linear layers as a grid, experts folded or those of one projection apart. */
 export function arrange(
   tensors: readonly (GridTensor & { shape: readonly number[] })[],
   expanded: string | null,
-): Pick<CanvasView, 'grid' | 'bands' | 'loose'> {
+): Pick<CanvasView, 'grid' | 'bands'> {
   const linear = tensors.filter(isLinear);
   const grid = layerGrid(expanded === null ? foldExperts(linear) : expertsOf(linear, expanded));
-  return { grid, bands: bandsOf(grid), loose: tensors.filter((t) => !isLinear(t)) };
+  return { grid, bands: bandsOf(grid) };
 }
 
 /** The tensors of several runs, each once. */
@@ -266,23 +262,4 @@ function chanceOf(
       return typeof value === 'number' ? { value, weight: report!.elements } : null;
     });
   return mean(values);
-}
-
-interface Statistics {
-  mean: Measured;
-  deviation: number;
-  least: number;
-  most: number;
-}
-
-/** Mean, standard deviation and ends of the cells of some layers. */
-export function statisticsOf({ rows }: Heatmap, layers: readonly [number, number] | null): Statistics | null {
-  const cells = rows
-    .filter(({ layer }) => !layers || (layer >= layers[0] && layer <= layers[1]))
-    .flatMap((row) => row.cells)
-    .flatMap((cell: Cell | null) => cell?.measured ?? []);
-  const mean = meanMeasured(cells);
-  if (!mean) return null;
-  const variance = cells.reduce((sum, c) => sum + c.weight * (c.value - mean.value) ** 2, 0) / mean.weight;
-  return { mean, deviation: Math.sqrt(variance), ...rangeOf(cells.map((c) => c.value)) };
 }

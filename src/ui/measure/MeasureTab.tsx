@@ -17,7 +17,6 @@ import {
 import { isOfSample } from '../state/sample-texts';
 import { editSlice } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
-import { FrontPlot } from './FrontPlot';
 import { MeasureTable } from './MeasureTable';
 import { TaskChoice, TextChoice } from './TextChoice';
 import { useTableRows } from './use-table-rows';
@@ -48,7 +47,6 @@ export function MeasureTab() {
         <ErrorCard key={`${error.code} ${error.message}`} error={error} />
       ))}
       <MeasureTable table={table} />
-      <FrontPlot table={table} />
       <Earlier table={table} />
     </div>
   );

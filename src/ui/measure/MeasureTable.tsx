@@ -4,7 +4,14 @@ import { formatCounted, formatPercent } from '../../formats/quantity';
 import { LinkButton } from '../parts/Button';
 import { modelColor, RunLetter, Swatch } from '../parts/Section';
 import type { EvaluationRow } from '../state/evaluation-rows';
-import { decimalsOf, type PlotScale, placeOn, plotScale, shownHalf } from '../state/measure-plot';
+import {
+  decimalsOf,
+  measuredFront,
+  type PlotScale,
+  placeOn,
+  plotScale,
+  shownHalf,
+} from '../state/measure-plot';
 import { MEAN } from '../state/measure-state';
 import {
   lossScore,
@@ -34,6 +41,7 @@ export function MeasureTable({ table }: { table: Table }) {
   const texts = columns.filter(({ kind }) => kind !== 'task');
   const tasks = columns.filter(({ kind }) => kind === 'task');
   const scale = plotScale(table);
+  const front = measuredFront(table);
   const hasLambda = rows.some(({ row }) => row.lambda !== '');
   const width = 3 + (texts.length > 1 ? 1 : 0) + columns.length + (hasLambda ? 1 : 0);
   const decimals = new Map([
@@ -98,6 +106,7 @@ export function MeasureTable({ table }: { table: Table }) {
                 key={own.row.id}
                 own={own}
                 {...{ table, texts, tasks, scale, hasLambda }}
+                isFront={front.has(own.row.id)}
                 decimals={(column) => decimals.get(column) ?? 3}
               />
             )}
@@ -191,10 +200,11 @@ interface RowProps {
   tasks: readonly TableColumn[];
   scale: PlotScale | null;
   hasLambda: boolean;
+  isFront: boolean;
   decimals(column: string): number;
 }
 
-function Row({ own, table, texts, tasks, scale, hasLambda, decimals }: RowProps) {
+function Row({ own, table, texts, tasks, scale, hasLambda, isFront, decimals }: RowProps) {
   const { row, cells, mean } = own;
   const isLeader = row === table.leader?.row;
   const cellOf = ({ id }: TableColumn) => cells[table.columns.findIndex((column) => column.id === id)]!;
@@ -210,6 +220,14 @@ function Row({ own, table, texts, tasks, scale, hasLambda, decimals }: RowProps)
           {row.color === null ? null : <Swatch color={row.color} />}
           <span className="truncate">{row.label}</span>
           {row.current ? <span className="tag measure-now">this recipe</span> : null}
+          {isFront ? (
+            <span
+              className="tag"
+              title="No merge is better on one of the two without being worse on the other"
+            >
+              front
+            </span>
+          ) : null}
           {row.overfit ? (
             <span className="tag" data-tone="warn" title={row.overfit}>
               overfit

@@ -1,20 +1,20 @@
 import { useMemo } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import { formatCounted } from '../../formats/quantity';
-import { DEFAULT_SHARD_BYTES, parseModelRef, type Recipe } from '../../formats/recipe';
+import type { Recipe } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-format';
-import { recipeModels, recipeRepositories } from '../../formats/recipe-models';
+import { recipeRepositories } from '../../formats/recipe-models';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { exportWarnings } from '../../merge/method-export';
 import { methodById } from '../../merge/methods/index';
 import { unknownAtLines } from '../../merge/recipe-names';
 import type { ModelInfo } from '../../reports/models';
 import { saveText } from '../local/local-files';
-import { Button, CopyButton, DownloadIcon, FileButton, TextBlock } from '../parts/Button';
+import { Button, CopyButton, DownloadIcon, FileButton } from '../parts/Button';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
 import { YamlText } from '../parts/YamlText';
-import { buildRecipe, outputName, shortName } from '../state/built-recipe';
+import { buildRecipe, outputName } from '../state/built-recipe';
 import { hubModels, isRecipeOpen, missingModels, openAllOfHub } from '../state/named-models';
 import { recipeState } from '../state/opened-recipe';
 import { addContributor, type RecipeState } from '../state/recipe-state';
@@ -29,10 +29,8 @@ import { ModelAccess } from './ModelAccess';
 export function RecipeText() {
   const studio = useStudio();
   const { recipe, models } = useParts('recipe', 'models');
-  const written = useMemo(
-    () => formatRecipe(buildRecipe(recipe, models, methodOf(recipe))),
-    [recipe, models],
-  );
+  const built = useMemo(() => buildRecipe(recipe, models, methodOf(recipe)), [recipe, models]);
+  const written = useMemo(() => formatRecipe(built), [built]);
   const isComplete = useStudioState((s) => s.recipe.asWritten !== null || isRecipeOpen(s));
   // as it was typed, comments and all, for as long as the recipe is the one that was read off it
   const typed = useStudioState((s) => s.view.typed);
@@ -73,6 +71,9 @@ export function RecipeText() {
         </span>
         <span className="spacer" />
         <CopyButton text={() => text} />
+        <Button icon={DownloadIcon} onClick={() => saveText(text, `${outputName(recipe)}.yml`)}>
+          Save
+        </Button>
         <FileButton
           label="Open a recipe file"
           accept=".yml,.yaml,text/yaml"
@@ -91,6 +92,7 @@ export function RecipeText() {
             hint={remedy}
           />
         ))}
+        {isComplete && problems.length === 0 ? <MergekitWarnings recipe={built} /> : null}
         {beside ? null : missing.map((name) => <ModelAccess key={name} of={name} titled />)}
       </YamlText>
     </div>
@@ -134,44 +136,19 @@ export function recipeFromText(
   return { ...after, base: isContributor ? after.base : base, contributors: [...contributors, ...off] };
 }
 
-/** A recipe beyond the fields of the form: the reasons, and its text. */
+/** A recipe beyond the fields of the form: the reasons, and its models. */
 export function WrittenRecipe({ recipe }: { recipe: Recipe }) {
   const studio = useStudio();
   const beside = useRecipeAs() === 'both';
-  const method = methodById.get(recipe.mergeMethod);
   return (
     <Section title="Recipe">
       <p className="small quiet">
         {reasons(recipe).join(', ')}: the form has no fields for this, so the recipe is merged as it is
         written.
       </p>
-      <dl className="stack small">
-        {recipe.stages?.map((stage) => (
-          <div key={stage.name}>
-            <dt className="strong">{stage.name}</dt>
-            <dd className="quiet">
-              {stage.mergeMethod} of {names(stage)}
-            </dd>
-          </div>
-        ))}
-        <div>
-          <dt className="strong">{recipe.stages ? (recipe.name ?? 'result') : 'method'}</dt>
-          <dd className="quiet">
-            {method?.title ?? recipe.mergeMethod}
-            {recipe.stages ? ` of ${names(recipe)}` : ''}
-          </dd>
-        </div>
-        {recipe.stages ? null : (
-          <div>
-            <dt className="strong">models</dt>
-            <dd className="quiet">{names(recipe)}</dd>
-          </div>
-        )}
-      </dl>
       {recipeRepositories(recipe).map((name) => (
         <ModelAccess key={name} of={name} titled />
       ))}
-      {beside ? null : <TextBlock label="Recipe as it is written" text={formatRecipe(recipe)} />}
       <div className="row wrap">
         {beside ? null : <Button onClick={() => setView(studio, { recipeAs: 'text' })}>Edit</Button>}
         <Button onClick={() => editRecipe(studio, (r) => ({ ...r, asWritten: null }))}>
@@ -200,101 +177,24 @@ function reasons(recipe: Recipe): string[] {
   return found.length > 0 ? found : ['settings of its own'];
 }
 
-/** The models of one document; names of stages stand for their outputs. */
-function names({ stages: _, ...own }: Recipe): string {
-  return recipeModels(own)
-    .map((ref) => (ref.includes('+') ? shortName(ref.split('+')[1]!) : shortName(ref)))
-    .join(', ');
-}
-
-/** The recipe as mergekit's YAML, to copy and save, and as a command; the panel shows it. */
-export function RecipeYaml() {
-  const { recipe, models } = useParts('recipe', 'models');
-  // which of its models are adapters, and the base's dtype, are known of opened models only
-  const isKnown = useStudioState((s) => s.recipe.asWritten !== null || isRecipeOpen(s));
-  if (!isKnown) {
-    return (
-      <Section title="Recipe">
-        <p className="quiet">Known once its models are open.</p>
-      </Section>
-    );
-  }
-  const built = buildRecipe(recipe, models, methodOf(recipe));
-  const yaml = formatRecipe(built);
-  const warnings = exportWarnings(built, methodById);
+/** What mergekit does otherwise with this recipe, or that it refuses it. */
+function MergekitWarnings({ recipe }: { recipe: Recipe }) {
+  const warnings = exportWarnings(recipe, methodById);
+  if (warnings.length === 0) return null;
   const refused = warnings.some((warning) => warning.refused);
   return (
-    <Section title="Recipe">
-      {warnings.length > 0 ? (
-        <Message
-          tone="warning"
-          title={refused ? 'mergekit refuses this recipe' : 'In mergekit it is not quite the same merge'}
-        >
-          <dl className="stack small">
-            {warnings.map(({ setting, consequence }) => (
-              <div key={setting}>
-                <dt className="strong">{setting}</dt>
-                <dd className="quiet">{consequence}</dd>
-              </div>
-            ))}
-          </dl>
-        </Message>
-      ) : null}
-      <div className="row wrap">
-        <CopyButton text={() => yaml} />
-        <Button icon={DownloadIcon} onClick={() => saveText(yaml, `${outputName(recipe)}.yml`)}>
-          YAML
-        </Button>
-      </div>
-      <Commands recipe={built} name={outputName(recipe)} refused={refused} />
-    </Section>
+    <Message
+      tone="warning"
+      title={refused ? 'mergekit refuses this recipe' : 'In mergekit it is not quite the same merge'}
+    >
+      <dl className="stack small">
+        {warnings.map(({ setting, consequence }) => (
+          <div key={setting}>
+            <dt className="strong">{setting}</dt>
+            <dd className="quiet">{consequence}</dd>
+          </div>
+        ))}
+      </dl>
+    </Message>
   );
-}
-
-/** The same merge from a terminal: mergekit's command, where it has the method, and ours. */
-function Commands({ recipe, name, refused }: { recipe: Recipe; name: string; refused: boolean }) {
-  const lines = [
-    ...(refused ? [] : [{ label: 'mergekit', command: mergekitCommand(recipe, name) }]),
-    { label: 'Amalgam', command: amalgamCommand(name) },
-  ];
-  return (
-    <dl className="stack">
-      {lines.map(({ label, command }) => (
-        <div key={label}>
-          <dt className="small quiet">{label}</dt>
-          <dd className="row">
-            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a long line scrolls, also by keyboard. */}
-            <code className="formula grow small quiet" tabIndex={0}>
-              {command}
-            </code>
-            <CopyButton text={() => command} />
-          </dd>
-        </div>
-      ))}
-    </dl>
-  );
-}
-
-// The merge as a command: mergekit's and Amalgam's own. Pure.
-
-/**
- * mergekit 0.1.4's command for a recipe in the file `<name>.yml`. Its shards count bytes too (`parse_kmb`: B is 10⁹), but
- * hold 5 · 10⁹ of them unless told.
- */
-export function mergekitCommand(recipe: Recipe, name: string): string {
-  const size = recipe.amalgam.shardBytes ?? DEFAULT_SHARD_BYTES;
-  const shards = size % 1e9 === 0 ? `${size / 1e9}B` : String(size);
-  // mergekit folds an adapter into a copy of its model first, and asks where to
-  const adapters = recipeModels(recipe).some((ref) => parseModelRef(ref).adapter)
-    ? ` --lora-merge-cache ./${name}-adapters`
-    : '';
-  const seed = recipe.amalgam.seed ? ` --random-seed ${recipe.amalgam.seed}` : '';
-  return recipe.stages
-    ? `mergekit-multi ${name}.yml --intermediate-dir ./${name}-stages --out-path ./${name} --out-shard-size ${shards}${adapters}${seed}`
-    : `mergekit-yaml ${name}.yml ./${name} --out-shard-size ${shards}${adapters}${seed}`;
-}
-
-/** The same bytes from a terminal, by Amalgam's own command. */
-export function amalgamCommand(name: string): string {
-  return `npm run --silent amalgam -- merge ${name}.yml --out ./${name}`;
 }

@@ -2,7 +2,6 @@ import { lazy, Suspense, useEffect } from 'react';
 import { type Combination, combinationsOf } from '../../formats/adapter-combination';
 import { namedFiles } from '../../formats/gguf-type';
 import { formatBytes, formatCounted } from '../../formats/quantity';
-import { bytesOf, contentOf, fileIn, folderIn } from '../../platform';
 import { SHARES, shareWords } from '../../reports/lora';
 import { CopyButton, TextBlock } from '../parts/Button';
 import { CutNotes } from '../parts/CutReport';
@@ -16,19 +15,16 @@ import { isRecipeOf } from '../state/recipe-identity';
 import { combinationOf, type OutDtype } from '../state/recipe-state';
 import { recipeProblems, SHARD_BYTES } from '../state/recipe-validation';
 import { currentRun, type RunState } from '../state/runs';
-import { editRecipe, editSlice, methodOf, type Studio, setView } from '../state/studio';
-import { useAnswer, useParts, useStudio, useStudioState } from '../studio-context';
+import { editRecipe, editSlice, methodOf, setView } from '../state/studio';
+import { useParts, useStudio, useStudioState } from '../studio-context';
 import { ChatPreview, ChatTemplateForm, GgufForm } from './ChatTemplateForm';
-import { PlanProblems, PlanTensors, VerifySection } from './PlanSection';
+import { PlanProblems } from './PlanSection';
 
 const PushSection = lazy(() => import('../push/PushSection').then((m) => ({ default: m.PushSection })));
 
-const RecipeYaml = lazy(() => import('../recipe/RecipeText').then((m) => ({ default: m.RecipeYaml })));
-
-/** The plan's warnings, the files and their form, how they are used, pushed and verified, and every output tensor. */
+/** The plan's warnings, the files and their form, how they are used and pushed. */
 export function FilesTab() {
   const studio = useStudio();
-  const done = useStudioState((s) => (currentRun(s)?.status === 'done' ? s.currentRunId : null));
   // a recipe as it is written says itself in which form its output comes
   const written = useStudioState((s) => s.recipe.asWritten !== null);
   const at = useStudioState((s) => s.view.filesAt);
@@ -38,7 +34,7 @@ export function FilesTab() {
     setView(studio, { filesAt: null });
   }, [studio, at]);
   return (
-    <div className="stack loose screen files-screen" data-done={done !== null || undefined}>
+    <div className="stack loose screen files-screen">
       <PlanProblems />
       <div className="stack roomy output-files">
         <OutputFiles />
@@ -49,16 +45,8 @@ export function FilesTab() {
             <PushSection />
           </Suspense>
         </div>
-        <VerifySection />
       </div>
-      <div className="stack roomy">
-        <Form written={written} />
-        <Suspense>
-          <RecipeYaml />
-        </Suspense>
-        {done ? <ModelCard key={done} /> : null}
-      </div>
-      <PlanTensors />
+      <Form written={written} />
     </div>
   );
 }
@@ -291,43 +279,6 @@ function UseIt() {
     </Section>
   );
 }
-
-const CARD = 'README.md';
-
-/** The model card of the finished run, as the text it is: never drawn as HTML. */
-function ModelCard() {
-  const studio = useStudio();
-  const run = useStudioState(currentRun);
-  const [card] = useAnswer<string | null>(null, async () => run && readCard(studio, run), [run]);
-  if (card === null) return null;
-  return (
-    <details className="folded">
-      <summary className="small quiet">Model card: {CARD}, written with the weights</summary>
-      <TextBlock label="Text of the model card" text={card} className="model-card" />
-      <div className="row">
-        <CopyButton text={() => card} />
-      </div>
-    </details>
-  );
-}
-
-/** Null where it cannot be had any more: a folder that is not open, an output that was deleted. */
-async function readCard(studio: Studio, run: RunState): Promise<string | null> {
-  const { kind, name } = run.destination;
-  if (!run.outputFiles.includes(CARD)) return null;
-  if (kind === 'folder') {
-    const { folder } = studio.transient;
-    const file =
-      folder &&
-      (await folderIn(folder, name)
-        .then((opened) => fileIn(opened, CARD))
-        .catch(() => null));
-    return file ? textOf(await contentOf(file)) : null;
-  }
-  return textOf(await studio.worker.outputFile(name, CARD));
-}
-
-const textOf = async (file: File) => new TextDecoder().decode(await bytesOf(file));
 
 /** The files of the last finished run with size, hash and a download each; before that, the files a merge will write. */
 export function OutputFiles() {

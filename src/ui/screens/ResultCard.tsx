@@ -1,15 +1,11 @@
-import '../styles/measure.css';
-import { useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import { saveFile } from '../local/local-files';
-import { Mark } from '../measure/MeasureTable';
 import { Button, CloseIcon, LinkButton } from '../parts/Button';
 import { ZipButton } from '../parts/SavedFiles';
 import { tableRows } from '../state/evaluation-rows';
 import { tryMerge, whyNotWrite } from '../state/generation';
 import { isAtWork } from '../state/job';
 import { measure, openMeasure, whyNotMeasure } from '../state/measure';
-import { plotScale } from '../state/measure-plot';
 import { conclusion, measureTable, missingCells, type TableRow } from '../state/measure-table';
 import { isOfImages } from '../state/recipe-validation';
 import type { FinishedRun } from '../state/runs';
@@ -69,10 +65,9 @@ export function ResultCard({ run, onClose }: { run: FinishedRun; onClose(): void
   );
 }
 
-/** Whether it is better than its base and its contributors, text by text, or what measures that. */
+/** Whether it is better than its base and its contributors, or what measures that. */
 function IsItBetter({ run }: { run: FinishedRun }) {
   const studio = useStudio();
-  const [unfolded, setUnfolded] = useState(false);
   const [recipe, models, runs] = useStudioState(useShallow((s) => [s.recipe, s.models, s.runs]));
   const view = useStudioState((s) => s.view);
   const slice = useStudioState((s) => s.measure);
@@ -103,53 +98,14 @@ function IsItBetter({ run }: { run: FinishedRun }) {
   const isOwn = ({ row }: TableRow) => rows.includes(row);
   const isWhole = missingCells({ ...table, rows: table.rows.filter(isOwn) }).length === 0;
   return (
-    <>
-      <p role="status">
-        <strong>{said.lead}</strong>
-        {said.rest}{' '}
-        {isWhole || atWork ? null : (
-          <LinkButton disabled={why !== null} title={why ?? undefined} onClick={() => void begin()}>
-            Measure the rest
-          </LinkButton>
-        )}{' '}
-        <LinkButton aria-expanded={unfolded} onClick={() => setUnfolded(!unfolded)}>
-          {unfolded ? 'Hide texts' : 'Text by text'}
+    <p role="status">
+      <strong>{said.lead}</strong>
+      {said.rest}{' '}
+      {isWhole || atWork ? null : (
+        <LinkButton disabled={why !== null} title={why ?? undefined} onClick={() => void begin()}>
+          Measure the rest
         </LinkButton>
-      </p>
-      {unfolded ? (
-        <div className="row wrap apart whole result-strips">
-          {table.columns.map(({ id, kind, name }) =>
-            kind === 'task' ? null : (
-              <Strip key={id} name={name} rows={measureTable(all, { ...slice, by: id }).rows.filter(isOwn)} />
-            ),
-          )}
-          <span className="small quiet">● merge, ○ base; left is better</span>
-        </div>
-      ) : null}
-    </>
-  );
-}
-
-/** Perplexity of merge and models on one text. */
-function Strip({ name, rows }: { name: string; rows: readonly TableRow[] }) {
-  const scale = plotScale({ rows });
-  if (!scale) return null;
-  const words = rows.flatMap(({ row, by }) =>
-    by.value === null ? [] : [`${row.label} ${by.value.toFixed(3)}`],
-  );
-  return (
-    <div
-      className="row tight result-strip"
-      role="img"
-      aria-label={`${name}: ${words.join(', ')}`}
-      title={words.join('\n')}
-    >
-      <span className="small quiet truncate">{name}</span>
-      <span className="grow dot-track">
-        {rows.toReversed().map((own) => (
-          <Mark key={own.row.id} own={own} scale={scale} />
-        ))}
-      </span>
-    </div>
+      )}
+    </p>
   );
 }

@@ -1,59 +1,21 @@
-import {
-  formatBytes,
-  formatCount,
-  formatCounted,
-  formatPercent,
-  formatRate,
-  formatSeconds,
-} from '../../formats/quantity';
+import { formatBytes, formatCount, formatPercent, formatRate, formatSeconds } from '../../formats/quantity';
 import type { LambdaReport } from '../../reports/importance';
 import type { MergeReport } from '../../reports/merge';
 import { type TimesSpent, timeShares } from '../../reports/time-shares';
-import { LinePlot } from '../charts/LinePlot';
+import { saveText } from '../local/local-files';
+import { Button, DownloadIcon } from '../parts/Button';
 import { DialogFrame } from '../parts/DialogFrame';
-import { ExportMenu } from '../parts/ExportMenu';
 import { ErrorCard, Message } from '../parts/Message';
 import { NumberTable } from '../parts/NumberTable';
 import { HashDigits } from '../parts/SavedFiles';
 import { type Cost, Costs, Section } from '../parts/Section';
-import { currentRun, type FinishedRun, isFinished, PHASE_TITLES, type RunState } from '../state/runs';
-import { noticed, setView } from '../state/studio';
+import { fileName } from '../state/job-state';
+import { currentRun, PHASE_TITLES, type RunState } from '../state/runs';
+import { setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
-/** The search for λ: perplexity over the values tried, the chosen one marked. The table has the same values. */
-function LambdaPlot({ lambda }: { lambda: LambdaReport }) {
-  const { chosen, curve } = lambda;
-  const points = curve
-    .filter((tried) => Number.isFinite(tried.perplexity))
-    .map(({ lambda: x, perplexity: y }) => ({ x, y, words: `λ ${x}: perplexity ${y.toFixed(3)}` }));
-  const best = points.find(({ x }) => x === chosen);
-  const last = points.at(-1);
-  if (!best || !last) return null;
-  const highest = Math.max(...points.map(({ y }) => y));
-  return (
-    <figure className="stack tight small lambda">
-      <LinePlot
-        {...{ width: 560, height: 200, left: 46, points, best }}
-        along={[0, last.x]}
-        upward={[best.y, Math.max(highest, best.y * 1.001)]}
-        wide={highest > 10 * best.y}
-        title="λ"
-        label={`Perplexity over λ, ${formatCounted(points.length, 'value')} from ${points[0]!.x} to ${last.x}; chosen ${best.words}`}
-      />
-      <figcaption>
-        Chosen: <strong>{best.words}</strong>, the geometric mean over{' '}
-        {lambda.texts.map((t) => `${t.id} (${t.calibration})`).join(', ')}
-        {lambda.reused ? '; found before with the same models and settings' : ''}.
-      </figcaption>
-      <details>
-        <summary>As a table</summary>
-        <LambdaTable lambda={lambda} />
-      </details>
-    </figure>
-  );
-}
-
-function LambdaTable({ lambda: { chosen, curve, texts } }: { lambda: LambdaReport }) {
+/** The search for λ: perplexity of every value tried, the chosen one marked. */
+function LambdaTable({ lambda: { chosen, curve, texts, reused } }: { lambda: LambdaReport }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
     <section className="scroll-x" tabIndex={0} aria-label="Perplexity of every λ tried">
@@ -65,6 +27,7 @@ function LambdaTable({ lambda: { chosen, curve, texts } }: { lambda: LambdaRepor
           cells: [lambda, ...[perplexity, ...each].map((value) => value.toFixed(3))],
         }))}
       />
+      {reused ? <p className="small quiet">Found before with the same models and settings.</p> : null}
     </section>
   );
 }
@@ -80,7 +43,13 @@ export function RunReport() {
     <DialogFrame
       title={run.title}
       about={`${run.methodTitle} · ${statusWords(run)}`}
-      foot={isFinished(run) ? <RunExport run={run} /> : null}
+      foot={
+        report ? (
+          <Button icon={DownloadIcon} onClick={() => saveReport(run)}>
+            Report as JSON
+          </Button>
+        ) : null
+      }
       onClose={close}
     >
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
@@ -91,11 +60,24 @@ export function RunReport() {
         ))}
         {report ? <Costs items={totals(run.planned.length, report)} /> : null}
         <Section title="Where the time goes">
-          <TimeBar {...timesOf(run)} />
+          <NumberTable
+            className="stage-key"
+            heads={['stage', 'seconds', 'share']}
+            rows={timeShares(timesOf(run)).map(({ stage, seconds, share }) => ({
+              key: stage,
+              cells: [
+                stage,
+                formatSeconds(seconds),
+                <span key={stage} className="faint">
+                  {formatPercent(share)}
+                </span>,
+              ],
+            }))}
+          />
         </Section>
         {report?.ahead?.lambda ? (
           <Section title="λ tuning">
-            <LambdaPlot lambda={report.ahead.lambda} />
+            <LambdaTable lambda={report.ahead.lambda} />
           </Section>
         ) : null}
         {report ? <Inputs report={report} /> : null}
@@ -149,55 +131,9 @@ function Inputs({ report }: { report: NonNullable<RunState['report']> }) {
   );
 }
 
-/** All of the time of a run as one stacked bar with its numbers below. */
-function TimeBar(times: TimesSpent) {
-  const shares = timeShares(times);
-  return (
-    <div className="stack">
-      <div className="bar stage-bar" aria-hidden="true">
-        {shares.map(({ stage, share }) => (
-          <span
-            key={stage}
-            className="stage-part"
-            style={{ width: `${share * 100}%`, background: `var(--stage-${stage})` }}
-          />
-        ))}
-      </div>
-      <dl className="columns stage-key">
-        {shares.map(({ stage, seconds, share }) => (
-          <div key={stage}>
-            <dt className="row small quiet">
-              <span className="swatch" style={{ background: `var(--stage-${stage})` }} aria-hidden="true" />
-              {stage}
-            </dt>
-            <dd>
-              {formatSeconds(seconds)} <span className="faint">{formatPercent(share)}</span>
-            </dd>
-          </div>
-        ))}
-      </dl>
-    </div>
-  );
-}
-
-const CHOICES = [
-  { value: 'html', label: 'Report as HTML', hint: 'one file: recipe, hashes, times, charts' },
-  { value: 'json', label: 'Report as JSON', hint: 'in full precision' },
-  { value: 'csv', label: 'Table as CSV', hint: 'every number of every tensor' },
-] as const;
-
-/** Saves the report of a finished run. */
-function RunExport({ run }: { run: FinishedRun }) {
-  const studio = useStudio();
-  const save = async (kind: (typeof CHOICES)[number]['value']) => {
-    const { exportRun } = await import('../export/exported-files');
-    exportRun(kind, run);
-  };
-  return (
-    <ExportMenu
-      label={`Export the report of ${run.title}`}
-      choices={CHOICES}
-      onChoose={(kind) => void noticed(studio, () => save(kind))}
-    />
+function saveReport({ title, report }: RunState): void {
+  saveText(
+    JSON.stringify(report, null, 2),
+    `${fileName(`${title}-${report!.recipe.mergeMethod}`)}.report.json`,
   );
 }

@@ -11,9 +11,6 @@ const view = fc.record<AddressedView>({
   subject: fc.option(fc.string({ minLength: 1, unit: 'grapheme' })),
   scale: fc.constantFrom('percentile', 'full'),
   runs: fc.uniqueArray(fc.constantFrom('now', 'p1', 'p2', '1795400329897-57a69b1281f2'), { minLength: 1 }),
-  layers: fc.option(
-    fc.tuple(fc.nat(99), fc.nat(99)).map(([a, b]): [number, number] => [Math.min(a, b), Math.max(a, b)]),
-  ),
   expanded: fc.option(fc.constant('mlp.experts.*.gate_proj')),
   filter: fc.string({ unit: 'grapheme' }),
   selected: fc.option(fc.constant('model.layers.0.mlp.down_proj.weight')),
@@ -39,8 +36,8 @@ describe('the view in an address', () => {
   });
 
   test('what means nothing is as on a first visit', () => {
-    const odd = viewIn('#tab=nowhere&metric=x&scale=y&runs=<b>,,&layers=5-2&recipe=abc');
-    const { tab, metric, scale, runs, layers } = initialState.view;
-    expect(odd).toMatchObject({ tab, metric, scale, runs, layers });
+    const odd = viewIn('#tab=nowhere&metric=x&scale=y&runs=<b>,,&recipe=abc');
+    const { tab, metric, scale, runs } = initialState.view;
+    expect(odd).toMatchObject({ tab, metric, scale, runs });
   });
 });

@@ -6,17 +6,7 @@ import { metrics } from '../charts/metrics';
 import { initialState, type Studio, setView, type ViewSlice } from './studio';
 import { TAB_IDS } from './tabs';
 
-const PARTS = [
-  'tab',
-  'metric',
-  'subject',
-  'scale',
-  'runs',
-  'layers',
-  'expanded',
-  'filter',
-  'selected',
-] as const;
+const PARTS = ['tab', 'metric', 'subject', 'scale', 'runs', 'expanded', 'filter', 'selected'] as const;
 
 /** Part of the view that is in the address. */
 export type AddressedView = Pick<ViewSlice, (typeof PARTS)[number]>;
@@ -29,9 +19,8 @@ export function viewParameters(view: AddressedView): URLSearchParams {
   const asked: Record<(typeof PARTS)[number], string | null> = {
     ...view,
     runs: view.runs.join(','),
-    layers: view.layers?.join('-') ?? null,
   };
-  const first: typeof asked = { ...FIRST, runs: FIRST.runs.join(','), layers: null };
+  const first: typeof asked = { ...FIRST, runs: FIRST.runs.join(',') };
   const parameters = new URLSearchParams();
   for (const part of PARTS) {
     const value = asked[part];
@@ -46,14 +35,12 @@ export function viewIn(hash: string): AddressedView {
   const among = <T extends string>(all: readonly T[], name: string) =>
     all.find((value) => value === asked.get(name));
   const runs = (asked.get('runs') ?? '').split(',').filter((id) => /^[\w-]+$/.test(id));
-  const [, from, to] = /^(\d{1,4})-(\d{1,4})$/.exec(asked.get('layers') ?? '') ?? [];
   return {
     tab: among(TAB_IDS, 'tab') ?? FIRST.tab,
     metric: among(METRIC_IDS, 'metric') ?? FIRST.metric,
     subject: asked.get('subject'),
     scale: among(['percentile', 'full'], 'scale') ?? FIRST.scale,
     runs: runs.length > 0 ? [...new Set(runs)].slice(0, 4) : FIRST.runs,
-    layers: from !== undefined && Number(from) <= Number(to) ? [Number(from), Number(to)] : null,
     expanded: asked.get('expanded'),
     filter: asked.get('filter') ?? '',
     selected: asked.get('selected'),

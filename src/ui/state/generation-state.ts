@@ -4,7 +4,6 @@ import { generateOptions } from '../../evaluate/options';
 import type { BlindTest } from '../../reports/blind-test';
 import type { GenerateReport, GenerationSettings, RunTarget } from '../../reports/evaluate';
 import { defaultsOf } from '../../reports/option';
-import type { LossBlock } from '../../reports/paired-error';
 
 export type WritingSettings = Required<GenerationSettings>;
 
@@ -21,26 +20,6 @@ export interface GenerationSlice {
   /** Seconds that the latest change of a recipe took in the middle of a text. */
   turnSeconds: number | null;
   blind: BlindSlice;
-  course: CourseSlice;
-}
-
-/** Perplexity of the recipe's merge on the chosen texts, as its settings change. */
-export interface CourseSlice {
-  /** Which models it is of: `modelsKey`. */
-  of: string;
-  /** By id of the text, the one measured last at the end; of each the oldest first. */
-  points: ReadonlyMap<string, readonly CoursePoint[]>;
-  /** A number is on its way. */
-  busy: boolean;
-  /** Why a merge could not be measured, by its `targetKey`. */
-  failed: { key: string; error: ErrorReport } | null;
-}
-
-/** Losses of a merge, in blocks. */
-export interface CoursePoint {
-  /** `targetKey` of the merge. */
-  key: string;
-  blocks: readonly LossBlock[];
 }
 
 /** The blind test. */
@@ -99,5 +78,4 @@ export const initialGeneration: GenerationSlice = {
     ...{ open: false, prompts: null, pair: ['base', 'run now'], test: null, tests: [] },
     error: null,
   },
-  course: { of: '', points: new Map(), busy: false, failed: null },
 };

@@ -201,13 +201,6 @@ function whyNoEngine({ info }: EngineSlice): string {
   return info ? 'The engine stopped.' : 'The engine did not start.';
 }
 
-/** Why nothing can be computed on another engine too, or null. */
-export function whyOneEngine({ engine: { info } }: { engine: EngineSlice }): string | null {
-  return info?.webgpu.available === false
-    ? `There is no other engine here: ${info.webgpu.why ?? 'this browser has no WebGPU.'}`
-    : null;
-}
-
 export function engineSummary({ status, info, choice }: EngineSlice): EngineSummary {
   if (status === 'failed') {
     return { tone: 'bad', kind: info ? 'Stopped' : 'No engine', detail: '', notes: [] };

@@ -1,7 +1,7 @@
 /** The plot of the Measure tab: a scale for all numbers of a column, and how many digits they have. Pure. */
 import { paretoFront } from '../../reports/find-best';
 import { meanLoss } from '../../reports/paired-error';
-import type { MeasureTable, TableCell, TableColumn } from './measure-table';
+import type { MeasureTable, TableCell } from './measure-table';
 
 /** A linear scale, from the least number to the largest that is not far off. */
 export interface PlotScale {
@@ -47,37 +47,22 @@ export function decimalsOf(table: Pick<MeasureTable, 'leader'>, cells: readonly 
   return Math.min(4, Math.max(0, places(half), 2 + places(value * 1.001)));
 }
 
-export interface FrontPoint {
-  label: string;
-  /** Numbers of both columns. */
-  values: readonly [number, number];
-  losses: readonly [number, number];
-  isLeader: boolean;
-}
-
-/** The Pareto front of the merges over two texts, or two tasks; null where there are not two, or fewer than two merges on it. */
-export function measuredFront({ columns, rows, leader }: Pick<MeasureTable, 'columns' | 'rows' | 'leader'>): {
-  columns: [TableColumn, TableColumn];
-  points: FrontPoint[];
-} | null {
-  const kinds = [
-    columns.filter(({ kind }) => kind !== 'task'),
-    columns.filter(({ kind }) => kind === 'task'),
-  ];
-  const two = kinds.find(({ length }) => length === 2) as [TableColumn, TableColumn] | undefined;
-  if (!two) return null;
-  const all = rows.flatMap(({ row, cells }): FrontPoint[] => {
+/**
+ * Ids of the merges that none is better than on one of two texts, or two tasks, without being worse on the other; none where
+ * there are not two, or fewer than two such merges.
+ */
+export function measuredFront({
+  columns,
+  rows,
+}: Pick<MeasureTable, 'columns' | 'rows'>): ReadonlySet<string> {
+  const kinds = [true, false].map((isTask) => columns.filter(({ kind }) => (kind === 'task') === isTask));
+  const two = kinds.find(({ length }) => length === 2) ?? [];
+  const all = rows.flatMap(({ row, cells }) => {
     const own = two.map((column) => cells[columns.indexOf(column)]!);
-    if (row.group === 'models' || own.some(({ value }) => value === null)) return [];
-    const both = (of: (cell: TableCell) => number) => own.map(of) as [number, number];
-    return [
-      {
-        ...{ label: row.label, isLeader: row.id === leader?.row.id },
-        values: both(({ value }) => value!),
-        losses: both(({ texts }) => meanLoss(texts).mean),
-      },
-    ];
+    const isKnown = row.group !== 'models' && own.length > 0 && own.every(({ value }) => value !== null);
+    const losses = own.map(({ texts }) => meanLoss(texts).mean) as [number, number];
+    return isKnown ? [{ id: row.id, losses }] : [];
   });
-  const points = paretoFront(all);
-  return points.length < 2 ? null : { columns: two, points };
+  const front = paretoFront(all);
+  return new Set(front.length < 2 ? [] : front.map(({ id }) => id));
 }

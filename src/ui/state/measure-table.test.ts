@@ -331,16 +331,13 @@ test('of two texts the front is the merges that none beats on one without losing
   const losses = [pair(1, 2), pair(1.2, 1.5), pair(1.3, 1.6), pair(1.4, 1.1), pair(0.5, 0.5)];
   const held = measured(Object.fromEntries(ids.map((id, i) => [id, losses[i]!])), slice);
   const table = tableOf(held);
-  const front = measuredFront(table)!;
-  expect(front.columns.map(({ name }) => name)).toEqual(['tales', 'recipes']);
-  expect(front.points.map(({ label }) => label)).toEqual(['FIRST', 'MIDDLE', 'LAST']);
+  expect([...measuredFront(table)].sort()).toEqual(['tried first', 'tried last', 'tried middle']);
   const middle = rowOf(held, 'tried middle');
-  expect(front.points[1]!.values).toEqual(middle.cells.map(({ value }) => value));
   expect(middle.mean.tuned).toBeNull();
   const both = measured({ 'tried middle': pair(0.9, 0.9) }, held, 'tuning');
   expect(lossScore(rowOf(both, 'tried middle').mean.tuned!, 'perplexity')).toBeLessThan(middle.mean.value!);
   expect(rowOf(both, 'tried middle').mean.value).toBe(middle.mean.value);
-  expect(measuredFront({ ...table, columns: table.columns.slice(0, 1) })).toBeNull();
+  expect(measuredFront({ ...table, columns: table.columns.slice(0, 1) }).size).toBe(0);
 });
 
 test('a column has as many decimals as its errors allow', () => {

@@ -3,10 +3,7 @@
 import type { Recipe } from '../../formats/recipe';
 import type { PredictedReport } from '../../merge/prediction/predicted-report';
 import { Predictor } from '../../merge/prediction/predictor';
-import { recipeSettings } from '../../merge/prediction/recipe-settings';
-import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { ModelInfo } from '../../reports/models';
-import { buildRecipe } from './built-recipe';
 import { deltaKey } from './delta-statistics';
 import type { RecipeState } from './recipe-state';
 import { type DeltaStatisticsSlice, methodOf, type PlanSlice } from './studio';
@@ -40,21 +37,4 @@ export function predictedReports(
     ...{ measured, planned, layers },
     ...{ recipe: built, method: methodOf(recipe) },
   });
-}
-
-/** The sampled masks of a tensor's contributors, by id; those that are not known are left out. */
-export function predictedMasks(
-  statistics: DeltaStatistics,
-  { plan, recipe, models }: Omit<PredictionState, 'deltaStatistics'>,
-): ReadonlyMap<string, Uint8Array> {
-  const method = methodOf(recipe);
-  const layers = plan.report?.layers ?? 0;
-  const settings = recipeSettings(buildRecipe(recipe, models, method), method, layers)(statistics);
-  const masks = new Map<string, Uint8Array>();
-  if (!settings) return masks;
-  for (const [i, { id }] of statistics.contributors.entries()) {
-    const mask = predictor.mask(statistics, method, settings, i);
-    if (mask) masks.set(id, mask);
-  }
-  return masks;
 }

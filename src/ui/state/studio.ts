@@ -4,7 +4,7 @@ import { DEFAULT_HUB_URL } from '../../formats/hub-id';
 import type { MergeMethod } from '../../merge/method';
 import { methodById, methods } from '../../merge/methods/index';
 import type { DeltaStatistics } from '../../reports/delta-statistics';
-import type { MergeReport, MergeRequest, RunElsewhere } from '../../reports/merge';
+import type { MergeRequest, RunElsewhere } from '../../reports/merge';
 import type { ModelInfo } from '../../reports/models';
 import type { PlanReport } from '../../reports/plan';
 import type { HubWait } from '../../reports/push';
@@ -47,8 +47,6 @@ export interface StudioState {
   /** Ids of runs that are merged next. */
   queuedRuns: readonly string[];
   output: OutputSlice;
-  /** Report of the last run, merged again on the other engine. */
-  verification: MergeReport | null;
   /** The merge of another tab. */
   elsewhere: RunElsewhere | null;
   /** The one job of the worker. */
@@ -145,8 +143,6 @@ export interface ViewSlice {
   scale: 'percentile' | 'full';
   /** Ids of the runs that Layers shows side by side, A first. */
   runs: readonly string[];
-  /** The range of layers in the summary; null: all. */
-  layers: readonly [number, number] | null;
   /** The folded module whose experts are shown one by one. */
   expanded: string | null;
   /** Words that names of tensors have. */
@@ -223,7 +219,6 @@ export const initialState: StudioState = {
   currentRunId: null,
   queuedRuns: [],
   output: { kind: 'downloads', folder: null, name: null, streams: false },
-  verification: null,
   elsewhere: null,
   measure: initialMeasure,
   generation: initialGeneration,
@@ -249,7 +244,6 @@ export const initialState: StudioState = {
     subject: null,
     scale: 'percentile',
     runs: ['now'],
-    layers: null,
     expanded: null,
     filter: '',
     selected: null,

@@ -30,7 +30,6 @@ export const TABS = [
     text: 'Files',
     jobs: {
       push: { title: 'Pushing', busy: 'An output is being pushed to the Hub.' },
-      verification: { title: 'Verifying', busy: 'A merge is being verified.' },
     },
   },
 ] as const satisfies readonly TabRow[];

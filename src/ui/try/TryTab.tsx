@@ -28,10 +28,6 @@ import { useParts, useSlice, useStudio, useStudioState } from '../studio-context
 import { GenerationForm } from './GenerationForm';
 
 const BlindTest = lazy(() => import('./BlindTest').then((m) => ({ default: m.BlindTest })));
-const PerplexityCourse = lazy(() =>
-  import('./PerplexityCourse').then((m) => ({ default: m.PerplexityCourse })),
-);
-
 /** Beginnings that the sample family has learned to continue. */
 const BEGINNINGS = SAMPLE_BLIND_PROMPTS.slice(0, 6);
 
@@ -168,12 +164,7 @@ function OnePrompt({ rows, children }: { rows: readonly EvaluationRow[]; childre
         {children}
         <Check label="follow the sliders" checked={follows} onChange={(next) => setFollowing(studio, next)} />
       </GenerationForm>
-      <div className="answers">
-        <Columns rows={rows} />
-        <Suspense>
-          <PerplexityCourse />
-        </Suspense>
-      </div>
+      <Columns rows={rows} />
     </>
   );
 }
