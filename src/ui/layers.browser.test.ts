@@ -114,14 +114,17 @@ test('colors lie under their cells, and follow a slider before the words do', as
       );
     });
   const down = 'model.layers.3.mlp.down_proj.weight';
-  /** How far the color is from viridis at the share that the words say, at most over red, green and blue. */
+  /** How far the color is from viridis at the place on the legend that the words say, at most over red, green and blue. */
   const off = () => {
     const share = Number(/([\d.]+)\s% of the energy/.exec(cell(down)?.ariaLabel ?? '')?.[1]) / 100;
-    const said = channelsOf(interpolateViridis(share));
+    const [, least, , most] = [...document.querySelectorAll('.legend > span')].map(
+      ({ textContent }) => Number.parseFloat(textContent!) / 100,
+    ) as [number, number, number, number];
+    const said = channelsOf(interpolateViridis((share - least) / (most - least)));
     const seen = color(down).split(',').map(Number);
     return Math.max(...said.map((channel, i) => Math.abs(channel - seen[i]!)));
   };
-  setView(studio, { metric: 'keptEnergy', scale: 'full' });
+  setView(studio, { metric: 'keptEnergy' });
   await waitFor(() => expect(off()).toBeLessThan(3));
   expect(edges()).toBe(true);
   const before = [color(down), cell(down)?.ariaLabel];

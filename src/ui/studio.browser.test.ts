@@ -175,8 +175,7 @@ test('a Hub model is searched, pinned at a revision and added; the token goes to
   await userEvent.keyboard('{Enter}');
   await expect.element(page.getByText(/token set/)).toBeVisible();
   expect(setHub).toHaveBeenCalledWith({ token: 'hf_secret' });
-  await page.getByLabelText('Search the Hub').fill('kitchen-lora');
-  await page.getByLabelText('Revision').fill('v2');
+  await page.getByLabelText('Search the Hub').fill('example/SmolLM2-135M-kitchen-lora@v2');
   await page.getByRole('button', { name: 'Add: example/SmolLM2-135M-kitchen-lora' }).click();
   // what is added takes the place of the untouched sample
   await waitFor(() => expect(studio.store.getState().recipe.contributors).toHaveLength(1));

@@ -24,7 +24,6 @@ export function HubSource({ target, onDone }: { target: AddTarget; onDone(): voi
     return target === 'contributor' && model?.origin === 'hub' ? parseModelRef(model.ref).model.path : null;
   });
   const [text, setText] = useState('');
-  const [revision, setRevision] = useState('');
   const { working: busy, error, attempt } = useAttempt();
   const pasted = namedModel(text, hub.url);
   const search = useHubSearch(
@@ -36,8 +35,7 @@ export function HubSource({ target, onDone }: { target: AddTarget; onDone(): voi
 
   const open = (id: string, pinned?: string) =>
     attempt(id, async () => {
-      const at = pinned ?? (revision.trim() || undefined);
-      const model = await openHub(studio, at === undefined ? id : `${id}@${at}`);
+      const model = await openHub(studio, pinned === undefined ? id : `${id}@${pinned}`);
       takeModel(studio, model.ref, target);
       if (target !== 'base') return;
       // adapters of that base come next
@@ -47,33 +45,19 @@ export function HubSource({ target, onDone }: { target: AddTarget; onDone(): voi
     });
   return (
     <>
-      <div className="hub-query">
-        <label className="search">
-          <SearchIcon />
-          <input
-            className="field"
-            type="search"
-            placeholder="Search models, or paste owner/name or a link"
-            aria-label="Search the Hub"
-            spellCheck={false}
-            autoComplete="off"
-            value={text}
-            onChange={(event) => setText(event.target.value)}
-          />
-        </label>
-        <label className="labeled revision">
-          <span>Revision</span>
-          <input
-            className="field mono"
-            placeholder="main"
-            spellCheck={false}
-            autoComplete="off"
-            value={pasted?.revision ?? revision}
-            readOnly={pasted?.revision !== undefined}
-            onChange={(event) => setRevision(event.target.value)}
-          />
-        </label>
-      </div>
+      <label className="search">
+        <SearchIcon />
+        <input
+          className="field"
+          type="search"
+          placeholder="Search models, or paste owner/name@revision or a link"
+          aria-label="Search the Hub"
+          spellCheck={false}
+          autoComplete="off"
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+        />
+      </label>
       {storage && !storage.available ? (
         <Message
           tone="warning"

@@ -83,7 +83,7 @@ export function HitList({ search, pasted, text, target, busy, onOpen }: HitListP
         <ModelGroup key={title} title={title}>
           {hits.map((hit) => (
             <ModelRow key={hit.id} name={<HitName hit={hit} />} about={<HitMeta hit={hit} />}>
-              {take(hit.id)}
+              {take(hit.id, hit.id === pasted?.id ? pasted.revision : undefined)}
             </ModelRow>
           ))}
         </ModelGroup>

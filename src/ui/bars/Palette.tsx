@@ -5,17 +5,6 @@ import { type Action, allActions, keysText, perform } from '../state/actions';
 import { type StudioState, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
-/** Keys of charts, lists and fields, where the focus is in one. */
-const KEYS: readonly [keys: string, what: string][] = [
-  ['Tab, first in the page', 'Skip to the views, or to Merge'],
-  ['← →', 'Next view, on the row of tabs; next cell, tensor or point, in charts'],
-  ['↑ ↓', 'Next row or method; a step of a slider or a point (with Shift: ten)'],
-  ['Space, then ↑ ↓', 'Move a contributor, on its grip'],
-  ['Insert, Delete', 'Add points to a curve, remove one'],
-  ['Home, End', 'First, last'],
-  ['Esc', 'Close a dialog or menu'],
-];
-
 const ROWS: readonly Action[] = [
   ...allActions,
   ...metrics.map(
@@ -95,19 +84,6 @@ export function Palette({ onClose }: { onClose(): void }) {
           })}
         </div>
         {found.length === 0 ? <p className="small quiet">Nothing is called so.</p> : null}
-        <details className="small">
-          <summary>Keys in charts, lists and fields</summary>
-          <dl className="grid keys">
-            {KEYS.map(([keys, what]) => (
-              <div key={keys}>
-                <dt>
-                  <kbd>{keys}</kbd>
-                </dt>
-                <dd>{what}</dd>
-              </div>
-            ))}
-          </dl>
-        </details>
       </div>
     </DialogFrame>
   );

@@ -217,7 +217,7 @@ function EngineBadge() {
 
 function EngineDetail({ info, choice }: { info: WorkerInfo; choice: BackendChoice }) {
   const studio = useStudio();
-  const { webgpu, cpu, storage } = info;
+  const { webgpu, cpu } = info;
   const noGpu = webgpu.available ? null : (webgpu.why ?? 'This browser has no WebGPU.');
   return (
     <>
@@ -232,20 +232,8 @@ function EngineDetail({ info, choice }: { info: WorkerInfo; choice: BackendChoic
         onChange={(next) => editSlice(studio, 'engine', { choice: next })}
       />
       <dl className="stack facts">
-        <Fact label="Auto uses" value={info.auto === 'webgpu' ? 'WebGPU' : 'CPU'} />
         <Fact label="GPU adapter" value={webgpu.available ? webgpu.adapter : 'none'} />
-        {webgpu.available ? <Fact label="Largest buffer" value={formatBytes(webgpu.maxBufferBytes)} /> : null}
         <Fact label="CPU engine" value={cpu.adapter} />
-        <Fact
-          label="Storage"
-          value={
-            storage.memoryBytes !== undefined
-              ? `${formatBytes(storage.memoryBytes)} of memory, until the tab is closed`
-              : storage.available
-                ? 'in this browser'
-                : 'none'
-          }
-        />
         <Fact label="Amalgam" value={info.version} />
       </dl>
       <p className="small quiet">Both engines give the same result. Larger tensors are cut into tiles.</p>

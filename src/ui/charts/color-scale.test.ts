@@ -1,33 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { colorScale, domain, scaleOver } from './color-scale';
+import { colorScale, scaleOver } from './color-scale';
 import { heatmapOf, layerGrid } from './heatmap-data';
 import { differenceMetric } from './metric-choice';
 import { metricById, metrics } from './metrics';
-
-test('the full scale does not depend on the data where the metric has bounds', () => {
-  const sparsity = metricById('trimmed');
-  expect(domain(sparsity, [0.8, 0.81])).toEqual({ min: 0, max: 1 });
-  expect(domain(sparsity, [])).toEqual({ min: 0, max: 1 });
-  expect(domain(metricById('outputChange'), [0.004, 0.031])).toEqual({ min: 0, max: 0.04 });
-});
-
-test('every scale holds its data, is never empty, and stays within what the metric can be', () => {
-  for (const metric of metrics) {
-    const { min: from, max: to } = metric.full;
-    const value = fc.double({ min: Math.max(from, -1e6), max: to ?? 1e6, noNaN: true });
-    fc.assert(
-      fc.property(fc.array(value), (values) => {
-        const { min, max } = domain(metric, values);
-        expect(max).toBeGreaterThan(min);
-        expect(values.every((v) => v >= min && v <= max)).toBe(true);
-        expect(min).toBeGreaterThanOrEqual(metric.full.min);
-        expect(max).toBeLessThanOrEqual(metric.full.max ?? Number.POSITIVE_INFINITY);
-        if (metric.diverging) expect(min).toBe(-max);
-      }),
-    );
-  }
-});
 
 test('the middle of the diverging scale is quiet in both themes, its ends are not', () => {
   const cosine = metricById('cosine');
@@ -72,7 +48,7 @@ test('a step of color is no smaller than the error, whatever the values', () => 
     const error = fc.double({ min: 1e-3, max: 0.05, noNaN: true });
     fc.assert(
       fc.property(fc.array(value, { minLength: 2, maxLength: 20 }), error, (values, error) => {
-        const scale = scaleOver(metric, [chartOf(values, error)], 'percentile', 'light');
+        const scale = scaleOver(metric, [chartOf(values, error)], 'light');
         expect(scale.step).toBeGreaterThanOrEqual(error * (1 - 1e-9));
         if (metric.diverging) return;
         expect(scale.min).toBeGreaterThanOrEqual(least);
@@ -93,14 +69,13 @@ test('the digits in cells tell one step of color from the next', () => {
 
 test('a chart of one value is not colored', () => {
   const trimmed = metricById('trimmed');
-  const scale = scaleOver(trimmed, [chartOf([0.8, 0.8005, 0.8], 0), chartOf([0.5, 0.5], 0)], 'full', 'light');
+  const scale = scaleOver(trimmed, [chartOf([0.8, 0.8005, 0.8], 0), chartOf([0.5, 0.5], 0)], 'light');
   expect(scale.flat).toBe(true);
   expect(scale.color(0.8)).toBe(scale.color(0.5));
-  expect(scaleOver(trimmed, [chartOf([0.8, 0.7], 0)], 'full', 'light').flat).toBe(false);
+  expect(scaleOver(trimmed, [chartOf([0.8, 0.7], 0)], 'light').flat).toBe(false);
   // nor is a difference within its error
   const signed = differenceMetric(trimmed);
-  const ofDifference = (...values: number[]) =>
-    scaleOver(signed, [chartOf(values, 0.01)], 'percentile', 'dark').flat;
+  const ofDifference = (...values: number[]) => scaleOver(signed, [chartOf(values, 0.01)], 'dark').flat;
   expect(ofDifference(0.01, -0.004, 0)).toBe(true);
   expect(ofDifference(0.01, -0.011)).toBe(false);
 });

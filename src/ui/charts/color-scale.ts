@@ -46,18 +46,13 @@ export function colorScale(
   return { min, max, step: (max - min) / STEPS, flat: false, color, ramp };
 }
 
-/**
- * The scale over several charts: `full` covers what the metric can be (or 0 to the largest value), `percentile` what all but
- * 2 % of the cells at either end have.
- */
+/** The scale over several charts, over all values but the outermost, for colors to tell the rest apart. */
 export function scaleOver(
   metric: ShownMetric,
   maps: readonly Heatmap[],
-  extent: 'full' | 'percentile',
   theme: 'light' | 'dark',
 ): ColorScale {
-  const ends = extremeValues(maps);
-  const { min, max } = extent === 'full' ? domain(metric, ends) : percentileDomain(metric, maps, ends);
+  const { min, max } = percentileDomain(metric, maps, extremeValues(maps));
   const scale = colorScale(metric, min, max, theme);
   const flat = maps.every((map) =>
     metric.diverging ? isWithinErrors(map) : isFlat(metric, linearValues(map)),
@@ -68,17 +63,6 @@ export function scaleOver(
 function isWithinErrors(map: Heatmap): boolean {
   const errors = linearErrors(map);
   return linearValues(map).every((value, i) => Math.abs(value) <= errors[i]!);
-}
-
-/** Where the full scale of a metric begins and ends, never empty; a diverging one is symmetric about 0. */
-export function domain(metric: ShownMetric, values: readonly number[]): { min: number; max: number } {
-  const most = values.reduce((a, b) => Math.max(a, metric.diverging ? Math.abs(b) : b), 0);
-  const [, round = 1] = scaleLinear()
-    .domain([0, most || 1])
-    .nice(4)
-    .domain();
-  const max = metric.full.max ?? round;
-  return { min: metric.diverging ? -max : metric.full.min, max };
 }
 
 /**

@@ -13,7 +13,7 @@ import type { Prepared } from '../../merge/tensor/prepared';
 import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { TensorReport } from '../../reports/job';
 import type { RecipeTraits } from './measured';
-import { absenceOf, constantReason, defaultMetric, isFlat, nextMetric } from './metric-choice';
+import { absenceOf, constantReason, defaultMetric, isFlat } from './metric-choice';
 import { isAwaited, type Metric, type MetricId, measure, metricById, metrics } from './metrics';
 
 const LAYERS = 3;
@@ -76,10 +76,8 @@ function check(traits: RecipeTraits, ids: readonly string[], reports: readonly T
   if (!isFlat(metric, values)) return { metric: metric.id, flat: false };
   const absent = absenceOf(metric, traits);
   if (absent) expect(absent).toMatch(/^.{20,}\.$/);
-  // of one color: the line has the reason, and the offered metric is not of one color
+  // of one color: the line has the reason
   expect(constantReason(metric, traits)).toMatch(/^.{20,}\.$/);
-  const next = nextMetric(metric.id, traits, measuredOf);
-  if (next) expect(isFlat(metricById(next), valuesOf(metricById(next)))).toBe(false);
   return { metric: metric.id, flat: true };
 }
 
@@ -109,8 +107,6 @@ it('opens on what merging decides where runs are compared, and offers only that'
   const ofModels = (metric: Metric) => (metric.ofMerge ? [] : values);
   expect(metricById(defaultMetric(traits, ofModels)).ofMerge).toBe(false);
   expect(metricById(defaultMetric(traits, ofModels, true)).ofMerge).toBe(true);
-  expect(nextMetric('mergedSparsity', traits, ofModels)).toBe('cosine');
-  expect(nextMetric('mergedSparsity', traits, ofModels, true)).toBeNull();
 });
 
 describe.each(methods.map((m) => [m.id, m] as const))('%s', (_, method) => {

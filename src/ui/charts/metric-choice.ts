@@ -69,22 +69,6 @@ function metricsOf(traits: RecipeTraits, compares: boolean): Metric[] {
   return BY_INTEREST.filter((metric) => absenceOf(metric, traits) === null && (metric.ofMerge || !compares));
 }
 
-/** The next metric worth a look where one is of one color or has no values yet; null where there is none. */
-export function nextMetric(
-  after: MetricId,
-  traits: RecipeTraits,
-  measuredOf: MeasuredOf,
-  compares = false,
-): MetricId | null {
-  const next = metricsOf(traits, compares).find((metric) => {
-    if (metric.id === after) return false;
-    const measured = measuredOf(metric);
-    const values = measured.map((m) => m.value);
-    return !isHidden(measured) && !isFlat(metric, values);
-  });
-  return next?.id ?? null;
-}
-
 /** A metric's differences as a metric of their own: signed, colored around 0. */
 export function differenceMetric(metric: Metric): Metric {
   const signed =

@@ -99,7 +99,7 @@ describe('a figure as SVG', () => {
     data: heatmap(grid, new Map(all.map((r) => [r.name, r])), metric, [subject]),
   });
   const subjects = contributors.map(({ id, label }) => chart(label, reports, id));
-  const figure = figureOf(view, subjects, 'full', false);
+  const figure = figureOf(view, subjects);
   const svg = figureSvg(figure);
   const tags = new Set(['svg', 'rect', 'g', 'text', 'title', 'polyline']);
 
@@ -121,7 +121,7 @@ describe('a figure as SVG', () => {
   const runs = [chart('A: one', reports, 'a'), chart(HOSTILE, [tensor(0, 'mlp.up_proj', 7)], 'a')];
 
   test('two runs on one scale, and B − A around 0', () => {
-    const both = figureOf(view, runs, 'percentile', true);
+    const both = figureOf(view, runs);
     const cell = both.difference?.data.rows[0]?.cells[0];
     expect(cell?.measured?.value).toBeCloseTo(0.3 - 0.8, 12);
     expect(both.difference?.scale.min).toBe(-(both.difference?.scale.max ?? 0));
@@ -129,9 +129,9 @@ describe('a figure as SVG', () => {
   });
 
   test('of four runs each has its chart and its line, and they share a legend', () => {
-    const four = figureSvg(figureOf(view, [...runs, ...runs], 'full', true));
+    const four = figureSvg(figureOf(view, [...runs, ...runs]));
     expect([...four.matchAll(/<polyline/g)]).toHaveLength(4);
-    expect([...four.matchAll(/>100\u00a0%</g)]).toHaveLength(1);
+    expect([...four.matchAll(/>80\u00a0%</g)]).toHaveLength(1);
   });
 });
 

@@ -13,7 +13,6 @@ import { type LayersRun, reportsFor } from '../layers/runs';
 import { saveFile, saveText } from '../local/local-files';
 import { LETTERS } from '../parts/Section';
 import { fileName } from '../state/job-state';
-import type { StudioState } from '../state/studio';
 import { figureOf, figureSvg } from './figure';
 
 // Numbers as CSV in long form (RFC 4180): a row for every run, tensor, metric and subject. Pure.
@@ -82,24 +81,23 @@ async function pictureOf(svg: string, kind: 'png' | 'pdf'): Promise<Blob> {
   }
 }
 
-type Extent = StudioState['view']['scale'];
-
 /** The canvas as a picture, or its runs as one of the other files. */
 export async function exportLayers(
   kind: 'svg' | 'png' | 'pdf' | 'csv',
   { view: { columns, metric, subject, grid, bands }, runs }: ShownLayers,
-  extent: Extent,
 ): Promise<void> {
   const name = fileName(runs.map((run) => run.name).join(' vs '));
   if (kind === 'csv') return saveText(tensorCsv(runs), `${name}-tensors.csv`);
   const charts = columns.map(({ run, letter, data }) => ({ title: `${letter}: ${run.name}`, data }));
   const whose = subjectsOf(metric, runs[0]!.contributors).find(({ ids }) => sameItems(ids, subject));
   const title = titleOf(metric, whose?.label ?? '');
-  const figure = figureOf({ metric, grid, bands, title }, charts, extent, true);
+  const figure = figureOf({ metric, grid, bands, title }, charts);
   const captions = await Promise.all(runs.map(captionOf));
   const svg = figureSvg({
     ...figure,
-    caption: [`${[...figure.caption, ...captions].join(' ')} Colors: ${COLOR_WORDS[extent]}.`],
+    caption: [
+      `${[...figure.caption, ...captions].join(' ')} Colors: from the 2nd to the 98th percentile of cells.`,
+    ],
   });
   if (kind === 'svg') saveText(svg, `${name}-${metric.id}.svg`);
   else saveFile(await pictureOf(svg, kind), `${name}-${metric.id}.${kind}`);
@@ -113,8 +111,6 @@ function titleOf(metric: Metric, whose: string): string {
 function titleOfRun({ name }: LayersRun, i: number, runs: readonly LayersRun[]): string {
   return runs.length > 1 ? `${LETTERS[i]}: ${name}` : name;
 }
-
-const COLOR_WORDS = { full: 'the full range', percentile: 'from the 2nd to the 98th percentile of cells' };
 
 /** How far the numbers of a run are known. */
 const KNOWN = {

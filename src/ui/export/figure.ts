@@ -30,8 +30,6 @@ interface FigureChart {
 export function figureOf(
   view: Pick<Figure, 'metric' | 'grid' | 'bands' | 'title'>,
   charts: FigureChart[],
-  extent: 'full' | 'percentile',
-  isOfRuns: boolean,
 ): Figure {
   const { metric } = view;
   const maps = charts.map(({ data }) => data);
@@ -39,8 +37,8 @@ export function figureOf(
     ...view,
     caption: [metric.meaning],
     charts,
-    difference: isOfRuns ? differenceView(metric, maps, 'light') : null,
-    scale: scaleOver(metric, maps, extent, 'light'),
+    difference: differenceView(metric, maps, 'light'),
+    scale: scaleOver(metric, maps, 'light'),
   };
 }
 

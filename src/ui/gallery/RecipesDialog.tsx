@@ -2,13 +2,13 @@ import '../styles/dialogs.css';
 import { Tabs } from 'radix-ui';
 import { type FormEvent, useEffect, useState } from 'react';
 import { parseRecipe } from '../../formats/recipe-yaml';
-import { deleteNamed, type NamedRecipe, namedRecipes, saveNamed } from '../local/database';
-import { Button, CloseIcon, CopyIcon } from '../parts/Button';
+import { deleteNamed, type NamedRecipe, namedRecipes } from '../local/database';
+import { Button, CloseIcon } from '../parts/Button';
 import { DialogFrame } from '../parts/DialogFrame';
 import { useAttempt } from '../parts/hooks';
 import { ErrorCard } from '../parts/Message';
 import { TabLabel, TabList } from '../parts/TabList';
-import { freeName, recipeTitle } from '../state/built-recipe';
+import { recipeTitle } from '../state/built-recipe';
 import { openRecipe } from '../state/opened-recipe';
 import { copyShareLink, openSaved, saveRecipe } from '../state/recipe-draft';
 import { remix } from '../state/remixed-recipe';
@@ -201,13 +201,6 @@ function SavedRecipes() {
                 </span>
               </button>
               <Button
-                icon={CopyIcon}
-                variant="quiet"
-                tip="Duplicate"
-                aria-label={`Duplicate ${kept.name}`}
-                onClick={() => act(duplicate(kept))}
-              />
-              <Button
                 icon={CloseIcon}
                 variant="quiet"
                 tip="Delete"
@@ -220,11 +213,6 @@ function SavedRecipes() {
       )}
     </div>
   );
-
-  function duplicate(kept: NamedRecipe): Promise<void> {
-    const names = saved?.map((s) => s.name) ?? [];
-    return saveNamed({ ...kept, name: freeName(kept.name, names), at: Date.now() });
-  }
 }
 
 function savedAt({ at }: NamedRecipe): string {

@@ -2,8 +2,9 @@ import { memo, type ReactNode, useCallback, useRef } from 'react';
 import type { RecipeTraits } from '../charts/measured';
 import { absenceOf, subjectsOf } from '../charts/metric-choice';
 import { type Metric, type MetricId, metrics, type Subject } from '../charts/metrics';
-import { ExportMenu } from '../parts/ExportMenu';
+import { Button, DownloadIcon } from '../parts/Button';
 import { Select } from '../parts/fields';
+import { Menu } from '../parts/Menu';
 import type { Contributor } from '../state/runs';
 import { noticed, setView } from '../state/studio';
 import { useStudio } from '../studio-context';
@@ -113,14 +114,20 @@ const LayersExport = memo(function LayersExport({ empty, shown }: LayersExportPr
   const studio = useStudio();
   const save = async (kind: (typeof CHOICES)[number]['value']) => {
     const { exportLayers } = await import('../export/exported-files');
-    await exportLayers(kind, shown(), studio.store.getState().view.scale);
+    await exportLayers(kind, shown());
   };
   return (
-    <ExportMenu
-      label="Export the picture and its numbers"
-      choices={CHOICES}
-      why={empty ? 'Nothing is measured yet.' : null}
-      onChoose={(kind) => void noticed(studio, () => save(kind))}
+    <Menu
+      trigger={
+        <Button icon={DownloadIcon} aria-label="Export the picture and its numbers">
+          Export
+        </Button>
+      }
+      actions={CHOICES.map(({ value, ...choice }) => ({
+        ...choice,
+        why: empty ? 'Nothing is measured yet.' : null,
+        act: () => void noticed(studio, () => save(value)),
+      }))}
     />
   );
 });

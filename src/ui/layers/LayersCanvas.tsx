@@ -5,7 +5,6 @@ import { cellPlace, type Heatmap } from '../charts/heatmap-data';
 import { GAP, headHeight, isUncertain } from '../charts/heatmap-paint';
 import { rangeOf, type ShownMetric, valueText } from '../charts/measured';
 import { LinkButton } from '../parts/Button';
-import { choices, Segmented } from '../parts/fields';
 import { RunLetter, runColor } from '../parts/Section';
 import { setView, toggleSelected } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
@@ -163,7 +162,6 @@ export function LayersCanvas({ view }: { view: CanvasView }) {
         {columns[0]?.data.rows.some(({ layer }) => columns[0]!.chanceOf?.(layer) != null) ? (
           <span className="depth-chance-key small quiet">random masks of the same size</span>
         ) : null}
-        <ScaleChoice />
         <Readout view={view} />
       </div>
     </div>
@@ -204,23 +202,6 @@ const Block = memo(function Block(props: BlockProps) {
 const heights = Array.from({ length: ROW.most + 1 }, (_, cell) => cell);
 const NUMBERED = heights.map((cell) => ({ numbers: true, cell }));
 const BARE = heights.map((cell) => ({ numbers: false, cell }));
-
-/** Whether colors run over all numbers or all but the outermost. */
-const ScaleChoice = memo(function ScaleChoice() {
-  const studio = useStudio();
-  const scale = useStudioState((s) => s.view.scale);
-  return (
-    <span className="row small">
-      Colors
-      <Segmented
-        label="Color scale"
-        value={scale}
-        options={choices({ percentile: '2–98 % of cells', full: 'Full range' })}
-        onChange={(next) => setView(studio, { scale: next })}
-      />
-    </span>
-  );
-});
 
 /** The color ramp with its ends, and the number it stands for. */
 function LegendOf({ metric, scale, label }: { metric: ShownMetric; scale: ColorScale; label: string }) {

@@ -1,22 +1,8 @@
 import { useDeferredValue, useEffect, useMemo } from 'react';
 import { formatBytes, formatCounted } from '../../formats/quantity';
-import {
-  cellPlace,
-  type GridRow,
-  type Heatmap,
-  linearValues,
-  meanMeasured,
-  rowWords,
-} from '../charts/heatmap-data';
+import { cellPlace, linearValues, meanMeasured } from '../charts/heatmap-data';
 import { type Measured, valueText } from '../charts/measured';
-import {
-  absenceOf,
-  constantReason,
-  defaultMetric,
-  isFlat,
-  nextMetric,
-  subjectOf,
-} from '../charts/metric-choice';
+import { absenceOf, constantReason, defaultMetric, isFlat, subjectOf } from '../charts/metric-choice';
 import { isAwaited, type Metric, type MetricId, measure, metricById, type Subject } from '../charts/metrics';
 import { methodName } from '../format/method-name';
 import { LinkButton } from '../parts/Button';
@@ -119,8 +105,7 @@ function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly L
       </LayersBar>
       {isAbsent ? (
         <p className="empty" role="status">
-          {absent ?? `${metric.label} compares two models; this recipe has only one.`}{' '}
-          <Next after={metric.id} run={first} />
+          {absent ?? `${metric.label} compares two models; this recipe has only one.`}
         </p>
       ) : effects.why ? (
         <p className="empty" role="status">
@@ -189,8 +174,7 @@ function Finding({ view, run }: { view: LayersView; run: LayersRun }) {
   if (columns.every(({ data }) => isFlat(metric, linearValues(data)))) {
     return (
       <p role="status">
-        {metric.label} is {allMeans(view)} in every layer. {constantReason(metric, run.traits)}{' '}
-        <Next after={metric.id} run={run} />
+        {metric.label} is {allMeans(view)} in every layer. {constantReason(metric, run.traits)}
       </p>
     );
   }
@@ -204,8 +188,7 @@ function Finding({ view, run }: { view: LayersView; run: LayersRun }) {
     return (
       <p role="status">
         {metric.label} is the same in A and B, in every layer
-        {metric.ofMerge ? '' : ': it describes the models, whatever a merge does with them'}.{' '}
-        <Next after={metric.id} run={run} compares />
+        {metric.ofMerge ? '' : ': it describes the models, whatever a merge does with them'}.
       </p>
     );
   }
@@ -214,40 +197,17 @@ function Finding({ view, run }: { view: LayersView; run: LayersRun }) {
   // no ranking where the errors are as large as the differences
   const isCertain = gap > 2 * (most.measured!.error + least.measured!.error);
   const text = (cell: typeof least) => `${valueText(shownMetric, cell.measured!)} (${cellPlace(cell)})`;
-  const byLayer = isCertain ? null : layersApart(shown);
-  const layerText = ({ row, measured }: MeasuredRow) =>
-    `${valueText(shownMetric, measured)} (${rowWords(row)})`;
   const unmeasured = columns[0]!.run.state === 'running' ? cellsLeft(view) : '';
   return (
     <p role="status">
       {difference ? 'B minus A' : metric.label}:{' '}
       {isCertain
         ? `from ${text(least)} to ${text(most)}`
-        : `${valueText(shownMetric, meanMeasured(cells.map((cell) => cell.measured!))!)} on average${
-            byLayer ? `, by layer from ${byLayer.map(layerText).join(' to ')}` : ''
-          }`}
+        : `${valueText(shownMetric, meanMeasured(cells.map((cell) => cell.measured!))!)} on average`}
       . <span className="quiet">{metric.meaning}</span> {unmeasured}
       <Badge view={view} />
     </p>
   );
-}
-
-interface MeasuredRow {
-  row: GridRow;
-  measured: Measured;
-}
-
-/** The layers of the least and the largest mean, where their errors do not hide which they are. */
-function layersApart({ rows }: Heatmap): [MeasuredRow, MeasuredRow] | null {
-  const means = rows.flatMap((row) => {
-    const measured = meanMeasured(row.cells.flatMap((cell) => cell?.measured ?? []));
-    return measured ? [{ row, measured }] : [];
-  });
-  means.sort((a, b) => a.measured.value - b.measured.value);
-  const [least, most] = [means[0], means.at(-1)];
-  if (!least || !most) return null;
-  const gap = most.measured.value - least.measured.value;
-  return gap > 2 * (most.measured.error + least.measured.error) ? [least, most] : null;
 }
 
 /** `51.3 %`, of two runs `51.3 % (A) and 51.7 % (B)`. */
@@ -272,23 +232,6 @@ function Badge({ view: { columns } }: { view: LayersView }) {
   return bad.length > 0 ? <strong className="tone-bad"> {bad.join('; ')}</strong> : null;
 }
 
-/** Offers another, more telling metric. */
-function Next({ after, run, compares = false }: { after: MetricId; run: LayersRun; compares?: boolean }) {
-  const studio = useStudio();
-  // it looks at every number there is: once a slider rests
-  const later = useDebounced(run, run.state === 'predicted' ? REST_MS : 0);
-  const next = useMemo(
-    () => nextMetric(after, later.traits, (m) => measuredOf(later, m), compares),
-    [after, later, compares],
-  );
-  if (next === null) return null;
-  return (
-    <LinkButton onClick={() => setView(studio, { metric: next })}>
-      Show {metricById(next).label.toLowerCase()}
-    </LinkButton>
-  );
-}
-
 /** Nothing is known of this number yet: why, and what there is to do. */
 function Unknown({ view, run }: { view: LayersView; run: LayersRun }) {
   const studio = useStudio();
@@ -301,12 +244,11 @@ function Unknown({ view, run }: { view: LayersView; run: LayersRun }) {
   return (
     <p role="status">
       {isKnown ? (
-        <>
-          {run.state === 'exact'
-            ? `This merge did not count ${view.metric.label.toLowerCase()}. `
-            : `What ${methodName(run.traits.method)} does to a weight is known once it has merged. `}
-          <Next after={view.metric.id} run={run} />
-        </>
+        run.state === 'exact' ? (
+          `This merge did not count ${view.metric.label.toLowerCase()}.`
+        ) : (
+          `What ${methodName(run.traits.method)} does to a weight is known once it has merged.`
+        )
       ) : deltaStatistics.status === 'measuring' ? (
         'Measuring the changes…'
       ) : deltaStatistics.status === 'failed' ? (

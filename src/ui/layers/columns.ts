@@ -136,22 +136,20 @@ export function differenceView(
   if (!a || !b || maps.length !== 2) return null;
   const data = differenceOf(a, b);
   const signed = differenceMetric(metric);
-  return { metric: signed, data, scale: scaleOver(signed, [data], 'percentile', theme) };
+  return { metric: signed, data, scale: scaleOver(signed, [data], theme) };
 }
 
-/** The scale of the columns, as chosen; the same object while its ends are the same. */
+/** The scale of the columns; the same object while its ends are the same. */
 export function useScale(metric: ShownMetric, columns: readonly CanvasColumn[]): ColorScale {
-  const extent = useStudioState((s) => s.view.scale);
   const theme = useShownTheme();
   const made = useMemo(
     () =>
       scaleOver(
         metric,
         columns.map((c) => c.data),
-        extent,
         theme,
       ),
-    [metric, columns, extent, theme],
+    [metric, columns, theme],
   );
   // biome-ignore lint/correctness/useExhaustiveDependencies: its ends and colors say all of it.
   return useMemo(() => made, [metric, made.min, made.max, theme]);

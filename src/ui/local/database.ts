@@ -94,9 +94,6 @@ export const savedCells = {
     for (const { key } of newestFirst) if (!keys.has(key)) await db.delete('cells', key);
     return good;
   },
-  async clear(): Promise<void> {
-    await (await evaluations()).clear('cells');
-  },
 };
 
 /**

@@ -231,8 +231,6 @@ async function pick(options: {
 
 /** Long enough for any browser to have begun reading, in milliseconds. */
 const KEEP_URL_MS = 60_000;
-const BETWEEN_FILES_MS = 250;
-
 export function saveFile(file: Blob, name: string): void {
   const url = URL.createObjectURL(file);
   const link = document.createElement('a');
@@ -240,13 +238,6 @@ export function saveFile(file: Blob, name: string): void {
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), KEEP_URL_MS);
-}
-
-/** Several files, one after the other: browsers drop downloads that begin in the same moment. */
-export function saveFiles(files: readonly { name: string; file: Blob }[]): void {
-  for (const [i, { name, file }] of files.entries()) {
-    setTimeout(() => saveFile(file, name), i * BETWEEN_FILES_MS);
-  }
 }
 
 export function saveText(text: string, name: string): void {

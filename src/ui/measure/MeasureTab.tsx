@@ -1,11 +1,11 @@
 import '../styles/measure.css';
 import { useEffect, useMemo } from 'react';
 import type { ErrorReport } from '../../errors';
-import { formatAbout, formatCount, formatCounted } from '../../formats/quantity';
+import { formatAbout, formatCount } from '../../formats/quantity';
 import { QUICK_CHARACTERS } from '../../reports/text-parts';
-import { Button, LinkButton } from '../parts/Button';
+import { LinkButton } from '../parts/Button';
 import { ErrorCard } from '../parts/Message';
-import { forgetEarlier, measure, openMeasure, whyNotMeasure } from '../state/measure';
+import { measure, openMeasure, whyNotMeasure } from '../state/measure';
 import {
   conclusion,
   expectedSeconds,
@@ -47,7 +47,6 @@ export function MeasureTab() {
         <ErrorCard key={`${error.code} ${error.message}`} error={error} />
       ))}
       <MeasureTable table={table} />
-      <Earlier table={table} />
     </div>
   );
 }
@@ -155,25 +154,6 @@ function Protocol({ table }: { table: Table }) {
         : isAlone
           ? '. ±: of each number by itself, 95 %.'
           : '.'}
-    </p>
-  );
-}
-
-/** Which numbers are of an earlier visit. */
-function Earlier({ table }: { table: Table }) {
-  const studio = useStudio();
-  const busy = useStudioState((s) => s.measure.running.size > 0);
-  const times = table.rows.flatMap(({ cells }) =>
-    cells.flatMap(({ measured }) => (measured?.earlier == null ? [] : [measured.earlier])),
-  );
-  if (times.length === 0) return null;
-  return (
-    <p className="small quiet">
-      {formatCounted(times.length, 'number')} from an earlier visit, the newest of{' '}
-      {new Date(Math.max(...times)).toLocaleString()}.{' '}
-      <Button variant="quiet" why={busy ? 'Measuring.' : null} onClick={() => void forgetEarlier(studio)}>
-        Forget them
-      </Button>
     </p>
   );
 }

@@ -1,8 +1,8 @@
 import { type ReactNode, useState } from 'react';
 import { isTreeHash, TREE_PREFIX } from '../../formats/hashes';
-import { formatBytes, formatCounted, formatPercent } from '../../formats/quantity';
+import { formatBytes, formatPercent } from '../../formats/quantity';
 import { entriesOf, fileIn, folderIn, rooted, writableOf } from '../../platform';
-import { hasDirectoryPicker, pickOutputFolder, saveFile, saveFiles } from '../local/local-files';
+import { hasDirectoryPicker, pickOutputFolder, saveFile } from '../local/local-files';
 import { freeName } from '../state/built-recipe';
 import type { SavedOutput } from '../state/job-state';
 import { openOutput } from '../state/models';
@@ -216,7 +216,7 @@ interface SaveAllProps {
   why: string | null;
 }
 
-/** All files as one, one by one, or into a folder of the user's own. */
+/** All files as one, or into a folder of the user's own. */
 function SaveAll({ name, files, why }: SaveAllProps) {
   const studio = useStudio();
   const [saved, setSaved] = useState('');
@@ -244,16 +244,6 @@ function SaveAll({ name, files, why }: SaveAllProps) {
             setSaved(`${file}, ${formatBytes(bytes)}, is with your browser’s downloads.`)
           }
         />
-        <Button
-          icon={DownloadIcon}
-          why={why}
-          onClick={() => {
-            saveFiles(files);
-            setSaved(`${formatCounted(files.length, 'file')} are with your browser’s downloads.`);
-          }}
-        >
-          Files one by one
-        </Button>
         {hasDirectoryPicker() ? (
           <Button
             icon={FolderIcon}

@@ -10,11 +10,10 @@ import {
 import type { Combination } from '../../formats/adapter-combination';
 import { formatSetting } from '../../formats/quantity';
 import type { MergeMethod } from '../../merge/method';
-import { densityAdvised, keepsNothing } from '../../merge/method-conflicts';
+import { densityAdvised } from '../../merge/method-conflicts';
 import type { ModelInfo } from '../../reports/models';
 import { Button, ChevronIcon, CloseIcon, GripIcon, LinkButton, Tip } from '../parts/Button';
 import { Toggle } from '../parts/fields';
-import { Problem } from '../parts/Message';
 import { ModelMeta, modelColor, Swatch } from '../parts/Section';
 import { shortName } from '../state/built-recipe';
 import {
@@ -68,7 +67,6 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
     spec && !Array.isArray(parameters.density)
       ? { density: scalarValue(parameters, 'density', spec) }
       : undefined;
-  const nothing = single !== undefined && keepsNothing(method, single);
   const advised = single && densityAdvised(method, single);
   const fields = enabled ? effectiveSpecs(method.modelParameters, chosen, combination) : [];
   // what is folded may be wrong, and is seen then
@@ -112,11 +110,6 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
           onEdit={edit}
         />
       ))}
-      <Problem>
-        {enabled &&
-          nothing &&
-          `With density 0 nothing of ${name} is kept. Choose a density above 0, or switch the model off.`}
-      </Problem>
       {enabled && advised !== undefined ? (
         <p className="small toned" data-tone="warn" role="status">
           Density 1, mergekit’s default, trims nothing of {name}.{' '}

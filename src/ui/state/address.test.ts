@@ -9,7 +9,6 @@ const view = fc.record<AddressedView>({
   tab: fc.constantFrom(...TABS.map(({ id }) => id)),
   metric: fc.constantFrom(null, ...metrics.map((m) => m.id)),
   subject: fc.option(fc.string({ minLength: 1, unit: 'grapheme' })),
-  scale: fc.constantFrom('percentile', 'full'),
   runs: fc.uniqueArray(fc.constantFrom('now', 'p1', 'p2', '1795400329897-57a69b1281f2'), { minLength: 1 }),
   expanded: fc.option(fc.constant('mlp.experts.*.gate_proj')),
   filter: fc.string({ unit: 'grapheme' }),
@@ -36,8 +35,8 @@ describe('the view in an address', () => {
   });
 
   test('what means nothing is as on a first visit', () => {
-    const odd = viewIn('#tab=nowhere&metric=x&scale=y&runs=<b>,,&recipe=abc');
-    const { tab, metric, scale, runs } = initialState.view;
-    expect(odd).toMatchObject({ tab, metric, scale, runs });
+    const odd = viewIn('#tab=nowhere&metric=x&runs=<b>,,&recipe=abc');
+    const { tab, metric, runs } = initialState.view;
+    expect(odd).toMatchObject({ tab, metric, runs });
   });
 });

@@ -6,7 +6,7 @@ import { metrics } from '../charts/metrics';
 import { initialState, type Studio, setView, type ViewSlice } from './studio';
 import { TAB_IDS } from './tabs';
 
-const PARTS = ['tab', 'metric', 'subject', 'scale', 'runs', 'expanded', 'filter', 'selected'] as const;
+const PARTS = ['tab', 'metric', 'subject', 'runs', 'expanded', 'filter', 'selected'] as const;
 
 /** Part of the view that is in the address. */
 export type AddressedView = Pick<ViewSlice, (typeof PARTS)[number]>;
@@ -39,7 +39,6 @@ export function viewIn(hash: string): AddressedView {
     tab: among(TAB_IDS, 'tab') ?? FIRST.tab,
     metric: among(METRIC_IDS, 'metric') ?? FIRST.metric,
     subject: asked.get('subject'),
-    scale: among(['percentile', 'full'], 'scale') ?? FIRST.scale,
     runs: runs.length > 0 ? [...new Set(runs)].slice(0, 4) : FIRST.runs,
     expanded: asked.get('expanded'),
     filter: asked.get('filter') ?? '',

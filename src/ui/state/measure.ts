@@ -36,7 +36,7 @@ import { openSampleTexts, partStretches, searchedText } from './measure-texts';
 import { whyNotOpen } from './named-models';
 import { takeSettings, withSettingsOf } from './predicted-runs';
 import { isOfImages, recipeProblems } from './recipe-validation';
-import { editSlice, methodOf, noticed, notify, type Studio, type StudioState, showTab } from './studio';
+import { editSlice, methodOf, notify, type Studio, type StudioState, showTab } from './studio';
 
 /** Opens what the tab needs: the sample texts, the list of tasks, the numbers of earlier visits. */
 export async function openMeasure(studio: Studio): Promise<void> {
@@ -55,14 +55,6 @@ export async function recallCells(studio: Studio): Promise<void> {
   }));
   const earlier = saved.map(({ key, at, measured }) => [key, { ...measured, earlier: at }] as const);
   editSlice(studio, 'measure', ({ cells }) => ({ cells: new Map<string, Cell>([...earlier, ...cells]) }));
-}
-
-/** Forgets what earlier visits measured; what this one measured stays in the table. */
-export async function forgetEarlier(studio: Studio): Promise<void> {
-  editSlice(studio, 'measure', ({ cells }) => ({
-    cells: new Map([...cells].filter(([, cell]) => !('blocks' in cell && cell.earlier !== null))),
-  }));
-  await noticed(studio, () => savedCells.clear());
 }
 
 // May something be measured now, and if not, why. Pure.

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import type { Progress } from '../../reports/job';
-import { storedWords } from './run';
 import { runShare, runWords, spokenWords } from './runs';
 
 const base: Progress = {
@@ -30,20 +29,4 @@ test('one line says which step of how many, what is done and how long all of it 
   const writing = { ...base, phase: 'writing' as const, step: { name: 'Text', at: 0, of: 7, share: 0 } };
   expect([runWords(writing), spokenWords(writing)]).toEqual(['generating text', 'Text: generating text']);
   expect(runWords({ ...base, secondsLeft: 0 }).replaceAll('\u00a0', ' ')).toBe('merging · about 1 s left');
-});
-
-test('of finished merges in the storage a word is said at some hundred MB, and again at as many more', () => {
-  const said: number[] = [];
-  const outputs: { name: string; bytes: number; complete: boolean }[] = [
-    { name: 'begun', bytes: 9e9, complete: false },
-  ];
-  for (let i = 1; i <= 60; i++) {
-    outputs.push({ name: `merge ${i}`, bytes: 21.8e6, complete: true });
-    const words = storedWords(outputs, `merge ${i}`);
-    if (words === undefined) continue;
-    expect(words).toMatch(new RegExp(`^${i} merged models take [\\d.]+.[MG]B in this browser\\.$`));
-    said.push(i);
-  }
-  expect(said).toEqual([14, 28, 42, 56]);
-  expect(storedWords([{ name: 'one', bytes: 5e9, complete: true }], 'one')).toBeUndefined();
 });

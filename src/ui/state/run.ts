@@ -1,6 +1,5 @@
 import { errorReport } from '../../errors';
 import { namedFiles } from '../../formats/gguf-type';
-import { formatBytes } from '../../formats/quantity';
 import { recipeRepositories } from '../../formats/recipe-models';
 import { methodById } from '../../merge/methods/index';
 import type { DestinationSpec, Progress } from '../../reports/job';
@@ -111,7 +110,6 @@ export async function carryOut(studio: Studio, started: RunState, request: Merge
     const report = await studio.worker.merge(known, (progress) => follow(studio, started.id, progress));
     editRun(studio, (run) => ({ ...run, status: 'done', report, tensors: report.tensors }));
     await loadInterrupted(studio);
-    await noteStoredOutputs(studio);
     // files of a hub that are only read by a merge have their say, and nothing has to be downloaded any more
     await planNow(studio);
   } catch (thrown) {
@@ -127,33 +125,6 @@ export async function carryOut(studio: Studio, started: RunState, request: Merge
   } finally {
     end();
   }
-}
-
-/** Bytes of finished merges that are worth a word, and again when there are as many more. */
-const MUCH_STORED = 300e6;
-
-/** Shows the size of finished merges in the browser's storage: every one stays until the user deletes it. */
-async function noteStoredOutputs(studio: Studio): Promise<void> {
-  const run = currentRun(studio.store.getState());
-  if (run?.destination.kind !== 'downloads') return;
-  const words = storedWords((await studio.worker.cache()).outputs, run.destination.name);
-  if (words !== undefined) {
-    const hint = 'Save those that you want to keep, and delete the others under Storage at the top.';
-    notify(studio, 'note', words, hint, 'kept outputs');
-  }
-}
-
-/** What is said of finished merges in the browser's storage after one more, if anything. */
-export function storedWords(
-  stored: readonly { name: string; bytes: number; complete: boolean }[],
-  latest: string,
-): string | undefined {
-  const outputs = stored.filter(({ complete }) => complete);
-  const bytes = outputs.reduce((sum, output) => sum + output.bytes, 0);
-  const own = outputs.find(({ name }) => name === latest)?.bytes ?? 0;
-  const isMore = Math.floor(bytes / MUCH_STORED) > Math.floor((bytes - own) / MUCH_STORED);
-  if (outputs.length < 2 || !isMore) return undefined;
-  return `${outputs.length} merged models take ${formatBytes(bytes)} in this browser.`;
 }
 
 /** Plan of a merge in the form of a run. */

@@ -140,7 +140,6 @@ export interface ViewSlice {
   opened: { metric: MetricId; insteadOf: MetricId | null } | null;
   /** Whose: ids of contributors, apart by a space; null: the first. */
   subject: string | null;
-  scale: 'percentile' | 'full';
   /** Ids of the runs that Layers shows side by side, A first. */
   runs: readonly string[];
   /** The folded module whose experts are shown one by one. */
@@ -242,7 +241,6 @@ export const initialState: StudioState = {
     metric: null,
     opened: null,
     subject: null,
-    scale: 'percentile',
     runs: ['now'],
     expanded: null,
     filter: '',

@@ -2,11 +2,9 @@ import '../styles/tools.css';
 import '../styles/try.css';
 import { Fragment, lazy, type ReactNode, Suspense, useEffect, useMemo, useState } from 'react';
 import { formatCounted, formatPercent, formatSeconds } from '../../formats/quantity';
-import { SAMPLE_BLIND_PROMPTS } from '../../reports/blind-test';
 import type { WrittenToken } from '../../reports/evaluate';
 import { RunsStrip } from '../layers/RunsStrip';
 import { type LayersRun, shownRuns, useRuns } from '../layers/runs';
-import { LinkButton } from '../parts/Button';
 import { REST_MS, useDebounced } from '../parts/hooks';
 import { ErrorCard } from '../parts/Message';
 import { LETTERS, Swatch } from '../parts/Section';
@@ -28,9 +26,6 @@ import { useParts, useSlice, useStudio, useStudioState } from '../studio-context
 import { GenerationForm } from './GenerationForm';
 
 const BlindTest = lazy(() => import('./BlindTest').then((m) => ({ default: m.BlindTest })));
-/** Beginnings that the sample family has learned to continue. */
-const BEGINNINGS = SAMPLE_BLIND_PROMPTS.slice(0, 6);
-
 /** One prompt, continued by base, contributors and the chosen runs, side by side; the recipe's run follows its sliders. */
 export function TryTab() {
   const { recipe, models } = useParts('recipe', 'models');
@@ -119,7 +114,6 @@ function OnePrompt({ rows, children }: { rows: readonly EvaluationRow[]; childre
   const studio = useStudio();
   const { settings, follows } = useSlice('generation', 'settings', 'follows');
   const why = useStudioState(whyNotWrite);
-  const sample = useStudioState((s) => s.models.find((m) => m.ref === s.recipe.base)?.origin === 'sample');
   useFollowing(rows);
   const memory = useMemory(rows);
   const start = () => void write(studio, rows);
@@ -148,16 +142,6 @@ function OnePrompt({ rows, children }: { rows: readonly EvaluationRow[]; childre
                 start();
               }}
             />
-            {sample ? (
-              <div className="row wrap apart">
-                <span className="small quiet">Try</span>
-                {BEGINNINGS.map((beginning) => (
-                  <LinkButton key={beginning} className="small" onClick={() => type(beginning)}>
-                    {beginning}
-                  </LinkButton>
-                ))}
-              </div>
-            ) : null}
           </div>
         }
       >

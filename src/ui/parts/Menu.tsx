@@ -1,6 +1,5 @@
 import { DropdownMenu } from 'radix-ui';
 import type { ReactElement } from 'react';
-import { Button, DownloadIcon } from './Button';
 
 export interface MenuAction {
   label: string;
@@ -27,34 +26,5 @@ export function Menu({ trigger, actions }: { trigger: ReactElement; actions: rea
         </DropdownMenu.Content>
       </DropdownMenu.Portal>
     </DropdownMenu.Root>
-  );
-}
-
-interface ExportMenuProps<T extends string> {
-  label: string;
-  choices: readonly { value: T; label: string; hint: string }[];
-  why?: string | null;
-  onChoose(value: T): void;
-}
-
-/** A button that opens a list of files to save. */
-export function ExportMenu<T extends string>({ label, choices, why = null, onChoose }: ExportMenuProps<T>) {
-  if (why !== null) {
-    return (
-      <Button icon={DownloadIcon} why={why} aria-label={label}>
-        Export
-      </Button>
-    );
-  }
-  return (
-    <Menu
-      trigger={
-        <button type="button" className="button" data-variant="plain" aria-label={label}>
-          <DownloadIcon />
-          Export
-        </button>
-      }
-      actions={choices.map(({ value, ...choice }) => ({ ...choice, act: () => onChoose(value) }))}
-    />
   );
 }
