@@ -142,7 +142,7 @@ async function sample(page: Page, colorScheme: 'light' | 'dark'): Promise<void> 
   }
   await page.setViewportSize(SIZES[0]!);
   await show(page, 'Layers');
-  await page.getByRole('radio', { name: 'Both' }).click();
+  await page.getByRole('radio', { name: 'YAML' }).click();
   await page.getByRole('textbox', { name: 'Recipe as YAML' }).waitFor();
   await picture(page, `yaml-1440-${colorScheme}`);
   await page.getByRole('radio', { name: 'Form' }).click();
@@ -205,7 +205,7 @@ async function researcher(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Stop', exact: true }).waitFor({ state: 'detached' });
   await picture(page, 'researcher-2-benchmark');
   await show(page, 'Files');
-  await page.getByRole('radio', { name: 'Both' }).click();
+  await page.getByRole('radio', { name: 'YAML' }).click();
   const text = page.getByRole('textbox', { name: 'Recipe as YAML' });
   await text.waitFor();
   await text.fill((await text.inputValue()).replace('normalize: true', 'normalise: true'));

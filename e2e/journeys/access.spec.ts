@@ -98,9 +98,9 @@ test('every control is reached and seen by keyboard; no serious issue on any tab
     await expect(page.getByRole('dialog')).toBeHidden();
     await expect(page.getByRole('button', { name: open, exact: true })).toBeFocused();
   }
-  await page.getByRole('radio', { name: 'Both' }).click();
+  await page.getByRole('radio', { name: 'YAML' }).click();
   await page.getByRole('textbox', { name: 'Recipe as YAML' }).fill('lambada: 1');
-  issues.push(...(await seriousIssues(page, '.recipe-beside')));
+  issues.push(...(await seriousIssues(page, '.recipe')));
   expect(issues).toEqual([]);
 });
 

@@ -1,4 +1,4 @@
-/** Examples in the studio: one click opens one of several stages, which is merged; the YAML beside the form. */
+/** Examples in the studio: one click opens one of several stages, which is merged; the YAML of the form. */
 import { chooseMethod, expect, merge, openSample, show, test, unfold } from './studio';
 
 test('an example opens with one click; one of two stages merges, and leaves only its result', async ({
@@ -20,24 +20,31 @@ test('an example opens with one click; one of two stages merges, and leaves only
   expect(outputs).toEqual(['kitchen-harbour-workshop-slerp']);
 });
 
-test('the YAML beside the form: an edit of one is an edit of the other, mistakes are marked at their line', async ({
+test('the YAML of the form: an edit of one is an edit of the other, mistakes are marked at their line', async ({
   page,
 }) => {
   await openSample(page);
   await chooseMethod(page, 'ties');
-  await page.getByRole('radio', { name: 'Both' }).click();
   const text = page.getByRole('textbox', { name: 'Recipe as YAML' });
   const density = page.getByRole('textbox', { name: 'density of kitchen, number' });
+  const asText = () => page.getByRole('radio', { name: 'YAML' }).click();
+  const asForm = async () => {
+    await page.getByRole('radio', { name: 'Form' }).click();
+    await unfold(page, 'kitchen');
+  };
   await unfold(page, 'kitchen');
-  await expect(text).toHaveValue(/merge_method: ties/);
   // form → text
   await density.fill('0.35');
   await density.press('Enter');
+  await asText();
+  await expect(text).toHaveValue(/merge_method: ties/);
   await expect(text).toHaveValue(/density: 0.35/);
   // text → form, as it is typed, comment and all
   const yaml = await text.inputValue();
   await text.fill(`# mine\n${yaml.replace('0.35', '0.45')}`);
+  await asForm();
   await expect(density).toHaveValue('0.45');
+  await asText();
   await expect(text).toHaveValue(/^# mine\n/);
   // a mistake is marked, and the form shows the last readable recipe
   const wrong = `${yaml.replace('0.35', '0.55')}lambda: 1\n`;
@@ -47,7 +54,9 @@ test('the YAML beside the form: an edit of one is an edit of the other, mistakes
     page.getByText(new RegExp(`Line ${line}, column 1: lambda does not belong here`)),
   ).toBeVisible();
   await expect(page.locator('li[data-tone="bad"]')).toHaveText(String(line));
+  await asForm();
   await expect(density).toHaveValue('0.45');
+  await asText();
   await text.fill(`${yaml}amalgam:\n  exclude: ["*.mlp.*"]\n`);
   await expect(page.locator('li[data-tone="bad"]')).toHaveCount(0);
   await show(page, 'Files');
@@ -56,12 +65,7 @@ test('the YAML beside the form: an edit of one is an edit of the other, mistakes
   await expect(text).not.toHaveValue(/exclude/);
   await page.getByRole('button', { name: 'Redo' }).click();
   await expect(page.getByText('mergekit merges these tensors too.')).toBeVisible();
-  // where there is no room for both, the text has the place of the form
-  await page.setViewportSize({ width: 1024, height: 768 });
-  await expect(text).toBeVisible();
-  await expect(density).toBeHidden();
-  await page.getByRole('radio', { name: 'Form' }).click();
-  await unfold(page, 'kitchen');
+  await asForm();
   await expect(density).toHaveValue('0.35');
   await expect(page.getByRole('combobox', { name: 'Merge method' })).toHaveValue('ties');
 });

@@ -9,7 +9,7 @@ import { Button, FolderButton, SearchIcon } from './parts/Button';
 import { PART_MISSING, PartBoundary } from './parts/Message';
 import { Notices } from './parts/Notices';
 import { TabLabel, TabList } from './parts/TabList';
-import { RecipePanel, RecipeTextPanel } from './recipe/RecipePanel';
+import { RecipePanel } from './recipe/RecipePanel';
 import { mergeGate } from './state/merge-gate';
 import { addFiles } from './state/models';
 import { openSampleFamily } from './state/named-models';
@@ -19,7 +19,7 @@ import { startMerge } from './state/run';
 import { currentRun, isFinished } from './state/runs';
 import { noticed, notify, type StudioState, setView, showTab } from './state/studio';
 import { JOB_WORDS, placeOf, TABS, type Tab } from './state/tabs';
-import { useMedia, useNarrow, useRecipeAs, useSlice, useStudio, useStudioState } from './studio-context';
+import { useMedia, useNarrow, useSlice, useStudio, useStudioState } from './studio-context';
 import { detailOf } from './tool-details';
 
 /** The first paint needs none of them; they come right after it, so that no click ever waits. */
@@ -102,8 +102,7 @@ export function Workbench() {
   const { adding, recipes, runReport } = useSlice('view', 'adding', 'recipes', 'runReport');
   const tab: Tab = chosen === 'recipe' && !narrow ? 'layers' : chosen;
   const merges = placeOf(tab) === 'merge';
-  const beside = useRecipeAs() === 'both' && merges;
-  const side = useSide(tab, beside);
+  const side = useSide(tab);
   useEffect(() => {
     // a failed part is loaded again when it is shown, and reports its failure then
     for (const soon of [...Object.values(load), loadInspector]) soon().catch(() => undefined);
@@ -112,12 +111,7 @@ export function Workbench() {
   const closeDialogs = () =>
     setView(studio, { adding: null, recipes: null, runReport: false, palette: false });
   return (
-    <div
-      className="workbench"
-      data-place={merges ? 'merge' : 'tool'}
-      data-side={side}
-      data-text={beside || undefined}
-    >
+    <div className="workbench" data-place={merges ? 'merge' : 'tool'} data-side={side}>
       <SkipLinks merges={merges} />
       <TopBar />
       {merges && !narrow ? (
@@ -128,11 +122,6 @@ export function Workbench() {
             </PartBoundary>
           </div>
           <RunBar />
-        </aside>
-      ) : null}
-      {beside ? (
-        <aside className="recipe-beside" aria-label="Recipe as text">
-          <RecipeTextPanel />
         </aside>
       ) : null}
       <main className="main">
@@ -226,14 +215,14 @@ function Result() {
 }
 
 /** Place of the inspector, there for a selection only: a panel where there is room, else a drawer. */
-function useSide(tab: Tab, beside: boolean): 'panel' | 'drawer' | 'none' {
+function useSide(tab: Tab): 'panel' | 'drawer' | 'none' {
   const narrow = useMedia('(max-width: 1199px)');
   const isTool = detailOf(tab) !== undefined;
   const hasWorked = useStudioState(({ tools }) => toolCallsOf(tab).some((kind) => tools.jobs[kind]));
   const selected = useStudioState((s) => s.view.selected !== null);
   const fits = isTool ? hasWorked : tab === 'layers';
   if (!fits || !selected) return 'none';
-  return narrow || beside ? 'drawer' : 'panel';
+  return narrow ? 'drawer' : 'panel';
 }
 
 const SKIPS = [

@@ -10,7 +10,7 @@ import {
 } from 'react';
 import { useStore } from 'zustand';
 import { useShallow } from 'zustand/react/shallow';
-import { notifyError, type RecipeAs, type Studio, type StudioState, type StudioWorker } from './state/studio';
+import { notifyError, type Studio, type StudioState, type StudioWorker } from './state/studio';
 
 const StudioContext = createContext<Studio | null>(null);
 
@@ -100,17 +100,6 @@ function mediaList(query: string): MediaQueryList {
 /** One column instead of two: the recipe becomes a tab. Same width as in `workbench.css`. */
 export function useNarrow(): boolean {
   return useMedia('(max-width: 759px)');
-}
-
-/** Room for the recipe's text beside its form. */
-export function useRoomy(): boolean {
-  return useMedia('(min-width: 1280px)');
-}
-
-/** How the recipe is shown here and now. */
-export function useRecipeAs(): RecipeAs {
-  const as = useStudioState((s) => s.view.recipeAs);
-  return useRoomy() || as !== 'both' ? as : 'text';
 }
 
 /** The theme the page shows, for colors that are computed. */

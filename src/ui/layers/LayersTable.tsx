@@ -2,7 +2,9 @@ import { memo, useCallback, useMemo } from 'react';
 import { formatCount, formatShape } from '../../formats/quantity';
 import type { PlanTensor } from '../../reports/plan';
 import { differenceIn, type Measured, valueText } from '../charts/measured';
+import { Swatch } from '../parts/Section';
 import { nameColumn, numberColumn, passesFilter, type TableColumn, TensorTable } from '../parts/VirtualTable';
+import type { Contributor } from '../state/runs';
 import { setView, toggleSelected } from '../state/studio';
 import { useNarrow, useSlice, useStudio } from '../studio-context';
 import type { LayersView } from './columns';
@@ -36,6 +38,7 @@ export const LayersTable = memo(function LayersTable({ view }: { view: LayersVie
         ? []
         : [
             shapeColumn,
+            changedBy(columns[0]!.run.contributors),
             numberColumn<Row>('elements', 'Elements', '74px', (r) => r.tensor.elements, formatCount),
           ]),
       ...columns.map(({ letter, run }, i) => ({
@@ -93,6 +96,21 @@ const shapeColumn: TableColumn<Row> = {
   align: 'end',
   cell: ({ tensor: { shape, dtype } }) => `${formatShape(shape)} ${dtype}`,
 };
+
+const changedBy = (contributors: readonly Contributor[]): TableColumn<Row> => ({
+  id: 'contributors',
+  head: 'Changed by',
+  track: '84px',
+  cell: ({ tensor }) => (
+    <span className="row tight">
+      {tensor.contributors.map((index) => {
+        const c = contributors[index];
+        return c ? <Swatch key={c.id} dot color={c.color} label={c.label} /> : null;
+      })}
+    </span>
+  ),
+  sortBy: ({ tensor }) => tensor.contributors.length,
+});
 
 const nameOf = ({ tensor }: Row) => tensor.name;
 

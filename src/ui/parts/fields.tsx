@@ -1,9 +1,9 @@
-import { Switch, ToggleGroup } from 'radix-ui';
+import { ToggleGroup } from 'radix-ui';
 import { type ComponentProps, type KeyboardEvent, type ReactNode, useState } from 'react';
 import { formatSetting } from '../../formats/quantity';
 import { Button, CloseIcon } from './Button';
 
-interface ToggleProps extends ComponentProps<typeof Switch.Root> {
+interface ToggleProps extends Omit<ComponentProps<'input'>, 'onChange'> {
   checked: boolean;
   /** Some of what it stands for is off. */
   mixed?: boolean;
@@ -11,11 +11,17 @@ interface ToggleProps extends ComponentProps<typeof Switch.Root> {
 }
 
 /** A switch. */
-export function Toggle({ mixed = false, ...rest }: ToggleProps) {
+export function Toggle({ mixed = false, onCheckedChange, ...rest }: ToggleProps) {
   return (
-    <Switch.Root {...rest} className="switch" data-mixed={(rest.checked && mixed) || undefined}>
-      <Switch.Thumb className="switch-thumb" />
-    </Switch.Root>
+    <input
+      {...rest}
+      type="checkbox"
+      role="switch"
+      aria-checked={rest.checked}
+      className="switch"
+      data-mixed={(rest.checked && mixed) || undefined}
+      onChange={({ target }) => onCheckedChange(target.checked)}
+    />
   );
 }
 

@@ -152,8 +152,8 @@ function Group({ group, exclude }: { group: ModuleGroup; exclude: readonly strin
   return (
     <li className="relative">
       <details className="module-group">
-        <summary className="row">
-          <span className="grow">{label}</span>
+        <summary>
+          <span>{label}</span>{' '}
           <span className="small quiet">
             {off === 0
               ? formatCounted(modules.length, 'module')

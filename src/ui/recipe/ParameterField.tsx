@@ -1,14 +1,4 @@
-import {
-  type CSSProperties,
-  Fragment,
-  type KeyboardEvent,
-  lazy,
-  memo,
-  Suspense,
-  useCallback,
-  useId,
-  useRef,
-} from 'react';
+import { Fragment, type KeyboardEvent, lazy, memo, Suspense, useCallback, useId, useRef } from 'react';
 import { formatSetting } from '../../formats/quantity';
 import type { NumberSpec, ParameterSpec } from '../../merge/method';
 import { Button, CurveIcon, LinkButton, Tip } from '../parts/Button';
@@ -35,11 +25,9 @@ interface NumberSliderProps {
 const TEN = { ArrowRight: 10, ArrowUp: 10, ArrowLeft: -10, ArrowDown: -10 };
 const PAGES = { PageUp: 10, PageDown: -10 };
 
-/** A slider that fills from 0 where 0 lies within it, so that a negative weight looks negative. */
+/** A slider; with Shift ten steps at once. */
 function NumberSlider({ value, min, max, step, label, describedBy, onChange }: NumberSliderProps) {
   const shown = Math.min(max, Math.max(min, value));
-  const share = (v: number) => (v - min) / (max - min);
-  const origin = share(Math.min(max, Math.max(min, 0)));
   const onKeyDown = (event: KeyboardEvent) => {
     const keys: Record<string, number> = { ...PAGES, ...(event.shiftKey ? TEN : {}) };
     const steps = keys[event.key];
@@ -47,16 +35,10 @@ function NumberSlider({ value, min, max, step, label, describedBy, onChange }: N
     event.preventDefault();
     onChange(Number(Math.min(max, Math.max(min, shown + steps * step)).toFixed(10)));
   };
-  const ends = {
-    '--from': Math.min(origin, share(shown)),
-    '--to': Math.max(origin, share(shown)),
-    '--zero': min < 0 && max > 0 ? origin : -1,
-  };
   return (
     <input
       type="range"
       className="slider"
-      style={ends as CSSProperties}
       aria-label={label}
       aria-describedby={describedBy}
       min={min}

@@ -9,7 +9,7 @@ import { fullName, shortName } from '../state/built-recipe';
 import { outputCombination } from '../state/recipe-state';
 import { needsNoBase, recipeProblems } from '../state/recipe-validation';
 import { editRecipe, methodOf, type StudioState, setView } from '../state/studio';
-import { useParts, useRecipeAs, useRoomy, useStudio, useStudioState } from '../studio-context';
+import { useParts, useStudio, useStudioState } from '../studio-context';
 import { ContributorCard } from './ContributorCard';
 import { MethodSection } from './MethodSection';
 import { ModelAccess, OpenAllAgain } from './ModelAccess';
@@ -114,22 +114,19 @@ const WrittenRecipe = lazy(() => import('./RecipeText').then((m) => ({ default: 
 
 /** The recipe: as a form, or as text. */
 export function RecipePanel() {
-  const as = useRecipeAs();
+  const as = useStudioState((s) => s.view.recipeAs);
   return (
     <>
       <RecipeLinks />
       <OpenAllAgain />
-      {as === 'text' ? <RecipeTextPanel /> : <RecipeForm />}
+      {as === 'text' ? (
+        <Suspense fallback={<div className="stack recipe-text" aria-busy="true" />}>
+          <RecipeText />
+        </Suspense>
+      ) : (
+        <RecipeForm />
+      )}
     </>
-  );
-}
-
-/** The recipe as text, once it is loaded. */
-export function RecipeTextPanel() {
-  return (
-    <Suspense fallback={<div className="stack recipe-text" aria-busy="true" />}>
-      <RecipeText />
-    </Suspense>
   );
 }
 
@@ -247,8 +244,7 @@ function ModelsProblem({ kind }: { kind: 'base' | 'contributors' }) {
 /** How the recipe is shown, and the ways to another: none, an example, or one saved before. */
 function RecipeLinks() {
   const studio = useStudio();
-  const as = useRecipeAs();
-  const roomy = useRoomy();
+  const as = useStudioState((s) => s.view.recipeAs);
   return (
     <div className="row recipe-links">
       <Segmented
@@ -257,7 +253,6 @@ function RecipeLinks() {
         options={[
           { value: 'form', label: 'Form' },
           { value: 'text', label: 'YAML' },
-          ...(roomy ? [{ value: 'both' as const, label: 'Both' }] : []),
         ]}
         onChange={(recipeAs) => setView(studio, { recipeAs })}
       />

@@ -19,7 +19,7 @@ import { hubModels, isRecipeOpen, missingModels, openAllOfHub } from '../state/n
 import { recipeState } from '../state/opened-recipe';
 import { addContributor, type RecipeState } from '../state/recipe-state';
 import { editRecipe, methodOf, setView } from '../state/studio';
-import { useParts, useRecipeAs, useStudio, useStudioState } from '../studio-context';
+import { useParts, useStudio, useStudioState } from '../studio-context';
 import { ModelAccess } from './ModelAccess';
 
 /**
@@ -37,8 +37,6 @@ export function RecipeText() {
   const text = typed?.of === recipe ? typed.text : written;
   const parsed = useMemo(() => parseRecipe(text), [text]);
   const { problems } = parsed;
-  // where no card beside it says what opens a model
-  const beside = useRecipeAs() === 'both';
   const missing = useStudioState(useShallow(missingModels));
   const warnings = useMemo(
     () => (parsed.recipe ? unknownAtLines(text, parsed.recipe, methodById) : []),
@@ -93,7 +91,9 @@ export function RecipeText() {
           />
         ))}
         {isComplete && problems.length === 0 ? <MergekitWarnings recipe={built} /> : null}
-        {beside ? null : missing.map((name) => <ModelAccess key={name} of={name} titled />)}
+        {missing.map((name) => (
+          <ModelAccess key={name} of={name} titled />
+        ))}
       </YamlText>
     </div>
   );
@@ -139,7 +139,6 @@ export function recipeFromText(
 /** A recipe beyond the fields of the form: the reasons, and its models. */
 export function WrittenRecipe({ recipe }: { recipe: Recipe }) {
   const studio = useStudio();
-  const beside = useRecipeAs() === 'both';
   return (
     <Section title="Recipe">
       <p className="small quiet">
@@ -150,7 +149,7 @@ export function WrittenRecipe({ recipe }: { recipe: Recipe }) {
         <ModelAccess key={name} of={name} titled />
       ))}
       <div className="row wrap">
-        {beside ? null : <Button onClick={() => setView(studio, { recipeAs: 'text' })}>Edit</Button>}
+        <Button onClick={() => setView(studio, { recipeAs: 'text' })}>Edit</Button>
         <Button onClick={() => editRecipe(studio, (r) => ({ ...r, asWritten: null }))}>
           Back to the form
         </Button>

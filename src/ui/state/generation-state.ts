@@ -15,8 +15,6 @@ export interface GenerationSlice {
   written: WritingSettings | null;
   /** Texts follow the recipe when it changes. */
   follows: boolean;
-  /** Memory of the texts, of which it is: `memoryKey`. */
-  memory: { key: string; words: string } | null;
   /** Seconds that the latest change of a recipe took in the middle of a text. */
   turnSeconds: number | null;
   blind: BlindSlice;
@@ -73,7 +71,6 @@ export const initialGeneration: GenerationSlice = {
   written: null,
   follows: true,
   turnSeconds: null,
-  memory: null,
   blind: {
     ...{ open: false, prompts: null, pair: ['base', 'run now'], test: null, tests: [] },
     error: null,

@@ -10,12 +10,7 @@ import {
   type Side,
   voteAt,
 } from '../../reports/blind-test';
-import {
-  type GenerateReport,
-  type MemoryRequest,
-  memoryWords,
-  type RunningProgress,
-} from '../../reports/evaluate';
+import type { GenerateReport, MemoryRequest, RunningProgress } from '../../reports/evaluate';
 import { optionsProblem } from '../../reports/option';
 import { savedTests } from '../local/database';
 import { type EvaluationRow, evaluationRows, targetKey } from './evaluation-rows';
@@ -49,7 +44,10 @@ export function whyNotWrite(state: StudioState): string | null {
 /** Tokens by which the length of a prompt is looked at, each character being one at most; and room for what a chat adds. */
 const PROMPT_STEP = 256;
 
-function memoryRequest(rows: readonly EvaluationRow[], { generation, engine }: StudioState): MemoryRequest {
+export function memoryRequest(
+  rows: readonly EvaluationRow[],
+  { generation, engine }: StudioState,
+): MemoryRequest {
   const { prompt, chat, maxTokens, weights } = generation.settings;
   const added = chat ? PROMPT_STEP : 1;
   const promptTokens = Math.ceil((prompt.length + added) / PROMPT_STEP) * PROMPT_STEP;
@@ -70,16 +68,6 @@ export function memoryKey(rows: readonly EvaluationRow[], state: StudioState): s
     return [mergeMethod, outDtype, models.map(({ model }) => model)];
   });
   return JSON.stringify([structures, request]);
-}
-
-/** Has it planned what the texts of rows take of memory. Never rejects. */
-export async function planMemory(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
-  const state = studio.store.getState();
-  const key = memoryKey(rows, state);
-  if (state.generation.memory?.key === key) return;
-  // a model that cannot be run says so when it is asked for a text
-  const words = await studio.worker.memoryOf(memoryRequest(rows, state)).then(memoryWords, () => '');
-  editSlice(studio, 'generation', () => ({ memory: { key, words } }));
 }
 
 /** Whether texts follow the recipe. */

@@ -113,8 +113,6 @@ export type Theme = 'system' | 'light' | 'dark';
 /** `library`: opened only, to be compared or collapsed. */
 export type AddTarget = 'base' | 'contributor' | 'library';
 
-export type RecipeAs = 'form' | 'text' | 'both';
-
 export interface ViewSlice {
   tab: Tab;
   theme: Theme;
@@ -130,8 +128,8 @@ export interface ViewSlice {
   repeated: string | null;
   /** Part of Files to be brought into sight when it is shown. */
   filesAt: 'gguf' | 'push' | null;
-  /** How the recipe is shown; where there is no room for both, `both` is the text. */
-  recipeAs: RecipeAs;
+  /** How the recipe is shown. */
+  recipeAs: 'form' | 'text';
   /** The recipe as text as it was typed, for as long as the recipe is the one that was read off it. */
   typed: { text: string; of: RecipeState } | null;
   /** The metric of Layers that was chosen; null: the one that it opened on. */

@@ -13,8 +13,8 @@ interface GenerationFormProps {
   /** Why it cannot be pressed, or null. */
   why: string | null;
   onBegin(): void;
-  /** Memory that it takes, in words; null where that is not known. */
-  memory?: string | null;
+  /** Memory that it takes, in words; empty where that is not known. */
+  memory?: string;
   /** Where the prompt is typed. */
   prompt: ReactNode;
   /** More that is chosen. */

@@ -2,7 +2,7 @@ import '../styles/tools.css';
 import '../styles/try.css';
 import { Fragment, lazy, type ReactNode, Suspense, useEffect, useMemo, useState } from 'react';
 import { formatCounted, formatPercent, formatSeconds } from '../../formats/quantity';
-import type { WrittenToken } from '../../reports/evaluate';
+import { memoryWords, type WrittenToken } from '../../reports/evaluate';
 import { RunsStrip } from '../layers/RunsStrip';
 import { type LayersRun, shownRuns, useRuns } from '../layers/runs';
 import { REST_MS, useDebounced } from '../parts/hooks';
@@ -15,14 +15,15 @@ import {
   editGenerationSettings,
   follow,
   memoryKey,
-  planMemory,
+  memoryRequest,
   setFollowing,
   whyNotWrite,
   write,
 } from '../state/generation';
 import type { GenerationColumn } from '../state/generation-state';
-import { whyNotRun } from '../state/measure';
-import { useParts, useSlice, useStudio, useStudioState } from '../studio-context';
+import { isRecipeOpen } from '../state/named-models';
+import type { StudioWorker } from '../state/studio';
+import { useAnswer, useParts, useSlice, useStudio, useStudioState } from '../studio-context';
 import { GenerationForm } from './GenerationForm';
 
 const BlindTest = lazy(() => import('./BlindTest').then((m) => ({ default: m.BlindTest })));
@@ -69,18 +70,18 @@ function useFollowing(rows: readonly EvaluationRow[]): void {
   }, [studio, rows, targets, settled, why, isFollowing, isCheap]);
 }
 
-/** Memory of the texts in words, planned anew while nothing is at work. */
-function useMemory(rows: readonly EvaluationRow[]): string | null {
-  const studio = useStudio();
-  const key = useStudioState((s) => memoryKey(rows, s));
-  const settled = useDebounced(key, REST_MS);
-  const memory = useStudioState((s) => s.generation.memory);
-  const isFree = useStudioState((s) => whyNotRun(s) === null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: of the rows only what the key says counts
-  useEffect(() => {
-    if (isFree && key === settled) void planMemory(studio, rows);
-  }, [studio, key, settled, isFree]);
-  return memory?.key === key ? memory.words : null;
+/** Memory of the texts in words, once the models are open. */
+function useMemory(rows: readonly EvaluationRow[]): string {
+  const { store } = useStudio();
+  const settled = useDebounced(
+    useStudioState((s) => memoryKey(rows, s)),
+    REST_MS,
+  );
+  const isOpen = useStudioState(isRecipeOpen);
+  // a model that cannot be run says so when it is asked for a text
+  const words = (worker: StudioWorker) =>
+    worker.memoryOf(memoryRequest(rows, store.getState())).then(memoryWords, () => '');
+  return useAnswer('', async (worker) => (isOpen ? words(worker) : ''), [settled, isOpen])[0];
 }
 
 const TOKEN_SECONDS = 0.1;
