@@ -35,34 +35,46 @@ const GROUPS = [
 /** Tried merges that are shown before the others are asked for. */
 const FEW = 6;
 
+/** A column as it is drawn. */
+interface Shown {
+  id: string;
+  name: string;
+  title: string;
+  decimals: number;
+  cellOf(row: TableRow): TableCell;
+}
+
+const isText = ({ kind }: TableColumn) => kind !== 'task';
+
+/** The mean over the texts where there are several, then every text and task. */
+function shownColumns(table: Table): Shown[] {
+  const { columns, rows } = table;
+  const mean = { id: MEAN, name: 'mean', title: 'Geometric mean over the texts' };
+  const made = [
+    ...(columns.filter(isText).length > 1 ? [{ ...mean, cellOf: (own: TableRow) => own.mean }] : []),
+    ...columns.map(({ id, name }, c) => ({
+      id,
+      name,
+      title: name,
+      cellOf: (own: TableRow) => own.cells[c]!,
+    })),
+  ];
+  return made.map((column) => ({ ...column, decimals: decimalsOf(table, rows.map(column.cellOf)) }));
+}
+
+/** Whether rows are drawn, ordered and judged by a column: the mean of one text is the text. */
+function isJudge({ by, columns }: Table, id: string): boolean {
+  const texts = columns.filter(isText);
+  return by === id || (by === MEAN && texts.length === 1 && texts[0]!.id === id);
+}
+
 /** Runs, what was tried, and the models; a dot with its interval on one scale, then the numbers. */
 export function MeasureTable({ table }: { table: Table }) {
-  const { columns, rows } = table;
-  const texts = columns.filter(({ kind }) => kind !== 'task');
-  const tasks = columns.filter(({ kind }) => kind === 'task');
+  const columns = shownColumns(table);
   const scale = plotScale(table);
   const front = measuredFront(table);
-  const hasLambda = rows.some(({ row }) => row.lambda !== '');
-  const width = 3 + (texts.length > 1 ? 1 : 0) + columns.length + (hasLambda ? 1 : 0);
-  const decimals = new Map([
-    [
-      MEAN,
-      decimalsOf(
-        table,
-        rows.map(({ mean }) => mean),
-      ),
-    ],
-    ...columns.map(
-      ({ id }, c) =>
-        [
-          id,
-          decimalsOf(
-            table,
-            rows.map(({ cells }) => cells[c]!),
-          ),
-        ] as const,
-    ),
-  ]);
+  const hasLambda = table.rows.some(({ row }) => row.lambda !== '');
+  const width = 3 + columns.length + (hasLambda ? 1 : 0);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
     <section className="scroll-x measure-scroll" tabIndex={0} aria-label="Table of measurements">
@@ -76,11 +88,8 @@ export function MeasureTable({ table }: { table: Table }) {
               <span className="visually-hidden">model or merge</span>
             </th>
             <PlotHead scale={scale} />
-            {texts.length > 1 ? (
-              <Head id={MEAN} table={table} name="mean" title="Geometric mean over the texts" />
-            ) : null}
-            {texts.map((column) => (
-              <Head key={column.id} id={column.id} table={table} name={column.name} title={column.name} />
+            {columns.map((column) => (
+              <Head key={column.id} column={column} table={table} />
             ))}
             {hasLambda ? (
               <th
@@ -91,9 +100,6 @@ export function MeasureTable({ table }: { table: Table }) {
                 λ
               </th>
             ) : null}
-            {tasks.map((column) => (
-              <Head key={column.id} id={column.id} table={table} name={column.name} title={column.name} />
-            ))}
             <th scope="col">
               <span className="visually-hidden">what can be done</span>
             </th>
@@ -104,10 +110,8 @@ export function MeasureTable({ table }: { table: Table }) {
             {(own) => (
               <Row
                 key={own.row.id}
-                own={own}
-                {...{ table, texts, tasks, scale, hasLambda }}
+                {...{ own, table, columns, scale, hasLambda }}
                 isFront={front.has(own.row.id)}
-                decimals={(column) => decimals.get(column) ?? 3}
               />
             )}
           </Group>
@@ -176,11 +180,11 @@ function PlotHead({ scale }: { scale: PlotScale | null }) {
 const at = (place: number) => ({ '--at': place }) as CSSProperties;
 
 /** A column; rows are drawn and ordered by the one that is pressed. */
-function Head({ id, table, name, title }: { id: string; table: Table; name: string; title: string }) {
+function Head({ column: { id, name, title }, table }: { column: Shown; table: Table }) {
   const studio = useStudio();
-  const chosen = table.by === id || (id !== MEAN && table.by === MEAN && table.columns.length === 1);
+  const sorted = table.isAccuracy ? 'descending' : 'ascending';
   return (
-    <th scope="col" {...(chosen ? { 'aria-sort': table.isAccuracy ? 'descending' : 'ascending' } : {})}>
+    <th scope="col" {...(isJudge(table, id) ? { 'aria-sort': sorted } : {})}>
       <button
         type="button"
         className="measure-by truncate"
@@ -196,21 +200,15 @@ function Head({ id, table, name, title }: { id: string; table: Table; name: stri
 interface RowProps {
   own: TableRow;
   table: Table;
-  texts: readonly TableColumn[];
-  tasks: readonly TableColumn[];
+  columns: readonly Shown[];
   scale: PlotScale | null;
   hasLambda: boolean;
   isFront: boolean;
-  decimals(column: string): number;
 }
 
-function Row({ own, table, texts, tasks, scale, hasLambda, isFront, decimals }: RowProps) {
-  const { row, cells, mean } = own;
+function Row({ own, table, columns, scale, hasLambda, isFront }: RowProps) {
+  const { row } = own;
   const isLeader = row === table.leader?.row;
-  const cellOf = ({ id }: TableColumn) => cells[table.columns.findIndex((column) => column.id === id)]!;
-  const value = (cell: TableCell, id: string, marks: boolean) => (
-    <Value {...{ cell, table }} decimals={decimals(id)} isLeader={isLeader && marks} />
-  );
   const base = table.rows.find((other) => other.row.id === 'base');
   return (
     <tr data-leader={isLeader || undefined} data-current={row.current || undefined}>
@@ -238,16 +236,14 @@ function Row({ own, table, texts, tasks, scale, hasLambda, isFront, decimals }: 
       <td className="plot-cell" aria-hidden="true">
         {scale ? <Dot own={own} scale={scale} leader={table.leader} base={base} /> : null}
       </td>
-      {texts.length > 1 ? <td>{value(mean, MEAN, true)}</td> : null}
-      {texts.map((column) => (
-        <td key={column.id}>{value(cellOf(column), column.id, texts.length === 1)}</td>
+      {columns.map(({ id, cellOf, decimals }) => (
+        <td key={id}>
+          <Value cell={cellOf(own)} isLeader={isLeader && isJudge(table, id)} {...{ table, decimals }} />
+        </td>
       ))}
       {hasLambda ? (
         <td className="measure-lambda">{row.lambda || <span className="faint">–</span>}</td>
       ) : null}
-      {tasks.map((column) => (
-        <td key={column.id}>{value(cellOf(column), column.id, table.by === column.id)}</td>
-      ))}
       <td className="measure-do">
         <RowAction row={row} />
       </td>
@@ -295,6 +291,8 @@ function Dot({ own, scale, leader, base }: DotProps) {
     { kind: 'base', value: base?.by.value },
     { kind: 'leader', value: leader?.by.value },
   ];
+  const { row, by } = own;
+  const place = by.value === null ? null : placeOn(scale, by.value);
   return (
     <span className="dot-track">
       {lines.map(({ kind, value }) =>
@@ -302,16 +300,6 @@ function Dot({ own, scale, leader, base }: DotProps) {
           <span key={kind} className="dot-line" data-kind={kind} style={at(placeOn(scale, value) ?? 1)} />
         ),
       )}
-      <Mark own={own} scale={scale} />
-    </span>
-  );
-}
-
-/** The dot of a row with its interval, for a track. */
-export function Mark({ own: { row, by }, scale }: Pick<DotProps, 'own' | 'scale'>) {
-  const place = by.value === null ? null : placeOn(scale, by.value);
-  return (
-    <>
       {by.value !== null && by.apart !== null && place !== null ? (
         <span
           className="dot-bar"
@@ -339,7 +327,7 @@ export function Mark({ own: { row, by }, scale }: Pick<DotProps, 'own' | 'scale'
           style={at(placeOn(scale, lossScore(by.tuned, by.unit)) ?? 1)}
         />
       ) : null}
-    </>
+    </span>
   );
 }
 

@@ -8,16 +8,7 @@ import { copyShareLink, redo, undo } from './recipe-draft';
 import { emptyRecipe } from './recipe-state';
 import { cancelMerge, pauseMerge, startMerge } from './run';
 import { currentRun } from './runs';
-import {
-  editRecipe,
-  editSlice,
-  noticed,
-  type Studio,
-  type StudioState,
-  setView,
-  showTab,
-  type Theme,
-} from './studio';
+import { editRecipe, noticed, type Studio, type StudioState, setView, showTab, type Theme } from './studio';
 import { placeOf, TABS } from './tabs';
 
 export interface Action {
@@ -145,28 +136,9 @@ export const ACTIONS = {
   },
 } satisfies Record<string, Action>;
 
-const ENGINES = {
-  auto: 'Let Amalgam choose the engine',
-  webgpu: 'Compute on WebGPU',
-  cpu: 'Compute on the CPU',
-} as const;
-
-/** Every action: those with names of their own, then the engines to compute on, the places and tabs to go to. */
+/** Every action: those with names of their own, then the places and tabs to go to. */
 export const allActions: readonly Action[] = [
   ...Object.values<Action>(ACTIONS).filter((action) => action !== ACTIONS.palette),
-  ...(['auto', 'webgpu', 'cpu'] as const).map(
-    (choice): Action => ({
-      name: ENGINES[choice],
-      whyNot: ({ engine }) => {
-        if (engine.choice === choice) return 'It is chosen.';
-        const gpu = engine.info?.webgpu;
-        return choice === 'webgpu' && gpu?.available === false
-          ? (gpu.why ?? 'This browser has no WebGPU.')
-          : null;
-      },
-      perform: (studio) => editSlice(studio, 'engine', { choice }),
-    }),
-  ),
   ...[...TABS, ...TOOLS]
     .filter(({ id }) => id !== 'recipe')
     .map(({ id, text }): Action => {
