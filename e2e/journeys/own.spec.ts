@@ -53,7 +53,7 @@ test('own base and two adapters: folders found their roles, merged and saved in 
   await recipe.getByRole('button', { name: 'Open again' }).first().click();
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await expect(page.getByText(/is merged already, as/)).toBeVisible();
-  await page.getByRole('button', { name: 'Show its files' }).click();
+  await show(page, 'Files');
   await expect(page.locator('.file-where')).toHaveText(/harbour.* · Task arithmetic/);
 
   // another begins empty, and stays so after a reload

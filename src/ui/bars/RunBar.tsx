@@ -15,7 +15,7 @@ import { ACTIONS, keysText } from '../state/actions';
 import { bytesToKeep, mergeGate } from '../state/merge-gate';
 import { resumable } from '../state/past-runs';
 import { isRecipeOf } from '../state/recipe-identity';
-import { resumeRun, startMerge } from '../state/run';
+import { resumeRun } from '../state/run';
 import { currentRun, type RunState, runShare, runWords, spokenWords } from '../state/runs';
 import { type StudioState, setView, showTab } from '../state/studio';
 import type { Tab } from '../state/tabs';
@@ -32,7 +32,6 @@ export function RunBar() {
   const done = useStudioState(
     (s) => currentRun(s)?.status === 'done' && isRecipeOf(currentRun(s)!.recipe, s.recipe, s.models),
   );
-  const repeated = useStudioState((s) => s.view.repeated);
   const why = useStudioState(ACTIONS.merge.whyNot);
   return (
     <footer className="stack runbar">
@@ -71,13 +70,7 @@ export function RunBar() {
           words={active?.progress ? spokenWords(active.progress) : 'starting'}
           done={done}
         />
-        {active ? (
-          <Working run={active} />
-        ) : done && run && repeated === run.id ? (
-          <Merged run={run} onDone={() => setView(studio, { repeated: null })} />
-        ) : (
-          <Resting />
-        )}
+        {active ? <Working run={active} /> : <Resting />}
       </div>
     </footer>
   );
@@ -87,24 +80,6 @@ export function RunBar() {
 function DetailsLink() {
   const studio = useStudio();
   return <LinkButton onClick={() => setView(studio, { runReport: true })}>Details</LinkButton>;
-}
-
-/** Merge was pressed for a recipe that is merged: the files are there, and another merge would write the same ones. */
-function Merged({ run, onDone }: { run: RunState; onDone(): void }) {
-  const studio = useStudio();
-  const act = (next: () => void) => () => {
-    onDone();
-    next();
-  };
-  return (
-    <p className="row small run-line" role="status">
-      <span className="ink truncate">
-        This recipe is merged already, as <span className="mono">{run.destination.name}</span>.
-      </span>
-      <LinkButton onClick={act(() => showTab(studio, 'files'))}>Show its files</LinkButton>
-      <LinkButton onClick={act(() => void startMerge(studio))}>Merge again</LinkButton>
-    </p>
-  );
 }
 
 function stopping(run: RunState): string {

@@ -33,12 +33,12 @@ export function MeasureTab() {
   const errors = [...(failure ? [failure] : []), ...tableErrors(table.rows).map(named)];
   return (
     <div className="stack loose screen measure-screen">
-      <header className="measure-head">
+      <header className="stack">
         <div className="stack tight">
           <Finding table={table} />
           <Protocol table={table} />
         </div>
-        <div className="row wrap tight measure-choice">
+        <div className="row wrap tight">
           <TextChoice />
           <TaskChoice />
         </div>

@@ -170,15 +170,6 @@ function Tasks({ own }: { own: readonly string[] }) {
           options={choices({ first: 'the first, as the harness', drawn: 'drawn at random' })}
           onChange={(next) => editTasks(studio, { sampleSeed: next === 'drawn' ? 0 : null })}
         />
-        {sampleSeed === null ? null : (
-          <LabeledNumber
-            label="seed"
-            value={sampleSeed}
-            min={0}
-            max={2 ** 31}
-            onChange={(next) => editTasks(studio, { sampleSeed: next })}
-          />
-        )}
         <LabeledNumber
           label="few-shot examples"
           value={fewshot}

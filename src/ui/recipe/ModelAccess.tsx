@@ -1,8 +1,9 @@
-import { lazy, Suspense, useState } from 'react';
+import { lazy, Suspense } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import { formatBytes } from '../../formats/quantity';
 import { repositoriesOf } from '../../formats/recipe';
 import { Button } from '../parts/Button';
+import { useAttempt } from '../parts/hooks';
 import { isSameModel, originOf } from '../state/model-origins';
 import { closedFolders, reopenFolders } from '../state/named-models';
 import { editRecipe } from '../state/studio';
@@ -14,8 +15,8 @@ const UnopenedModel = lazy(() => import('./UnopenedModel').then((m) => ({ defaul
 export function OpenAllAgain() {
   const studio = useStudio();
   const several = useStudioState((s) => closedFolders(s).length > 1);
-  const [busy, setBusy] = useState(false);
-  if (busy) {
+  const { working, attempt } = useAttempt();
+  if (working) {
     return (
       <p className="small" role="status">
         Opening the folders. If your browser asks for permission, allow it.
@@ -23,14 +24,9 @@ export function OpenAllAgain() {
     );
   }
   if (!several) return null;
-  const open = async () => {
-    setBusy(true);
-    await reopenFolders(studio);
-    setBusy(false);
-  };
   return (
     <div className="row">
-      <Button className="strong" onClick={() => void open()}>
+      <Button className="strong" onClick={() => void attempt('open', () => reopenFolders(studio))}>
         Open all again
       </Button>
     </div>

@@ -3,7 +3,7 @@ import { formatCounted } from '../../formats/quantity';
 import { ActionButton, LinkButton } from '../parts/Button';
 import { NumberField, Segmented, Select } from '../parts/fields';
 import { Problem } from '../parts/Message';
-import { ModelMeta, Section } from '../parts/Section';
+import { ModelMeta, Section, Sentences } from '../parts/Section';
 import { ACTIONS, perform } from '../state/actions';
 import { fullName, shortName } from '../state/built-recipe';
 import { outputCombination } from '../state/recipe-state';
@@ -17,9 +17,6 @@ import { ModuleSection } from './ModuleSection';
 
 /** Largest multiple a vocabulary is filled up to. */
 const MAX_MULTIPLE = 65_536;
-/** Sentences shown at once; the rest opens. */
-const SHOWN = 3;
-
 /**
  * Which tokens the output has. Shown only where it matters: the models' vocabularies differ, or the user has chosen
  * one already.
@@ -41,7 +38,7 @@ function VocabularySection() {
   const choices = unlisted ? [{ value: source, label: shortName(source) }, ...listed] : listed;
   return (
     <Section title="Vocabulary">
-      {info.words.length > 0 ? <Differences words={info.words} /> : null}
+      <Sentences words={info.words} />
       <label className="labeled">
         <span>Tokens of the output</span>
         <Select
@@ -80,25 +77,6 @@ function VocabularySection() {
         </p>
       )}
     </Section>
-  );
-}
-
-function Differences({ words }: { words: readonly string[] }) {
-  const rest = words.slice(SHOWN);
-  return (
-    <div className="stack tight small">
-      {words.slice(0, SHOWN).map((sentence) => (
-        <p key={sentence}>{sentence}</p>
-      ))}
-      {rest.length > 0 ? (
-        <details>
-          <summary>{rest.length} more</summary>
-          {rest.map((sentence) => (
-            <p key={sentence}>{sentence}</p>
-          ))}
-        </details>
-      ) : null}
-    </div>
   );
 }
 

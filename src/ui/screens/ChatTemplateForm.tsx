@@ -1,12 +1,13 @@
 import { useId, useState } from 'react';
-import { type ErrorReport, errorReport } from '../../errors';
 import { BUILT_IN_TEMPLATES, canBeJinja } from '../../formats/chat-template';
 import { ADAPTER_GGUF_TYPES, GGUF_TYPES, type GgufType, usesImportance } from '../../formats/gguf-type';
 import { Button, TextBlock } from '../parts/Button';
 import { named, Select } from '../parts/fields';
+import { useAttempt } from '../parts/hooks';
 import { ErrorCard, Problem } from '../parts/Message';
 import { TextParameter } from '../recipe/TextParameter';
 import { buildRecipe } from '../state/built-recipe';
+import type { RecipeState } from '../state/recipe-state';
 import { ggufOf } from '../state/recipe-state';
 import { editRecipe, methodOf } from '../state/studio';
 import { useParts, useStudio, useStudioState } from '../studio-context';
@@ -69,55 +70,33 @@ export function ChatTemplateForm() {
   );
 }
 
-interface Shown {
-  /** The recipe it is of. */
-  of: unknown;
-  /** Null where the output has no template. */
-  text: string | null;
-  error: ErrorReport | null;
-}
-
 /** A conversation as the output will read it. */
 export function ChatPreview() {
   const studio = useStudio();
   const { recipe, models } = useParts('recipe', 'models');
   const clean = useStudioState((s) => s.plan.report?.clean ?? false);
-  const [shown, setShown] = useState<Shown | null>(null);
-  const [working, setWorking] = useState(false);
-  const show = async () => {
-    setWorking(true);
-    const of = recipe;
-    try {
+  // of the recipe that it was asked for; null where the output has no template
+  const [shown, setShown] = useState<{ of: RecipeState; text: string | null }>();
+  const { working, error, attempt } = useAttempt();
+  const show = () =>
+    attempt('read', async () => {
       const text = await studio.worker.chatPreview(buildRecipe(recipe, models, methodOf(recipe)));
-      setShown({ of, text, error: null });
-    } catch (thrown) {
-      setShown({ of, text: null, error: errorReport(thrown) });
-    } finally {
-      setWorking(false);
-    }
-  };
+      setShown({ of: recipe, text });
+    });
   const why = working ? 'Reading the template…' : clean ? null : 'The plan says what is missing first.';
-  const current = shown?.of === recipe ? shown : null;
   return (
     <div className="stack chat-preview">
       <Button variant="quiet" why={why} onClick={() => void show()}>
         {working ? 'Reading…' : 'Preview a conversation'}
       </Button>
-      {current?.error ? <ErrorCard error={current.error} /> : null}
-      {current && !current.error ? (
-        current.text === null ? (
-          <p className="small quiet" role="status">
-            The output gets no chat template: its tokenizer’s model has none.
-          </p>
-        ) : (
-          <figure className="stack">
-            <figcaption className="small quiet" role="status">
-              What the merged model reads before it answers:
-            </figcaption>
-            <TextBlock label="Rendered conversation" text={current.text} />
-          </figure>
-        )
-      ) : null}
+      {error ? <ErrorCard error={error} /> : null}
+      {shown?.of !== recipe ? null : shown.text === null ? (
+        <p className="small quiet" role="status">
+          The output gets no chat template: its tokenizer’s model has none.
+        </p>
+      ) : (
+        <TextBlock label="What the merged model reads before it answers" text={shown.text} />
+      )}
     </div>
   );
 }

@@ -1,8 +1,7 @@
-import { useShallow } from 'zustand/react/shallow';
 import { saveFile } from '../local/local-files';
+import { useTableRows } from '../measure/use-table-rows';
 import { Button, CloseIcon, LinkButton } from '../parts/Button';
 import { ZipButton } from '../parts/SavedFiles';
-import { tableRows } from '../state/evaluation-rows';
 import { tryMerge, whyNotWrite } from '../state/generation';
 import { isAtWork } from '../state/job';
 import { measure, openMeasure, whyNotMeasure } from '../state/measure';
@@ -68,12 +67,11 @@ export function ResultCard({ run, onClose }: { run: FinishedRun; onClose(): void
 /** Whether it is better than its base and its contributors, or what measures that. */
 function IsItBetter({ run }: { run: FinishedRun }) {
   const studio = useStudio();
-  const [recipe, models, runs] = useStudioState(useShallow((s) => [s.recipe, s.models, s.runs]));
-  const view = useStudioState((s) => s.view);
+  const tab = useStudioState((s) => s.view.tab);
   const slice = useStudioState((s) => s.measure);
   const why = useStudioState(whyNotMeasure);
   const atWork = useStudioState((s) => isAtWork(s, 'evaluation'));
-  const all = tableRows({ recipe, models, runs, view, measure: slice });
+  const all = useTableRows();
   const own = all.find((row) => row.run?.id === run.id);
   const rows = all.filter((row) => row.group === 'models' || row === own);
   // the verdict is that of the whole table: what Measure says
@@ -84,26 +82,17 @@ function IsItBetter({ run }: { run: FinishedRun }) {
     await measure(studio, rows);
   };
   // Measure says it itself
-  if (view.tab === 'measure') return <p />;
-  if (!said) {
-    return (
-      <p role="status">
-        <strong>Is it better?</strong>{' '}
-        <LinkButton disabled={why !== null} title={why ?? undefined} onClick={() => void begin()}>
-          {atWork ? 'Measuring…' : 'Measure it beside its models'}
-        </LinkButton>
-      </p>
-    );
-  }
+  if (tab === 'measure') return <p />;
   const isOwn = ({ row }: TableRow) => rows.includes(row);
   const isWhole = missingCells({ ...table, rows: table.rows.filter(isOwn) }).length === 0;
+  const ask = atWork ? 'Measuring…' : said ? 'Measure the rest' : 'Measure it beside its models';
   return (
     <p role="status">
-      <strong>{said.lead}</strong>
-      {said.rest}{' '}
-      {isWhole || atWork ? null : (
+      <strong>{said?.lead ?? 'Is it better?'}</strong>
+      {said?.rest}{' '}
+      {said && (isWhole || atWork) ? null : (
         <LinkButton disabled={why !== null} title={why ?? undefined} onClick={() => void begin()}>
-          Measure the rest
+          {ask}
         </LinkButton>
       )}
     </p>

@@ -8,7 +8,16 @@ import { copyShareLink, redo, undo } from './recipe-draft';
 import { emptyRecipe } from './recipe-state';
 import { cancelMerge, pauseMerge, startMerge } from './run';
 import { currentRun } from './runs';
-import { editRecipe, noticed, type Studio, type StudioState, setView, showTab, type Theme } from './studio';
+import {
+  editRecipe,
+  noticed,
+  notify,
+  type Studio,
+  type StudioState,
+  setView,
+  showTab,
+  type Theme,
+} from './studio';
 import { placeOf, TABS } from './tabs';
 
 export interface Action {
@@ -50,10 +59,13 @@ export const ACTIONS = {
     async perform(studio) {
       const { tab } = studio.store.getState().view;
       if (placeOf(tab) !== 'merge') showTab(studio, 'layers');
-      // the finished run that it would only repeat is shown first
+      // the finished run that it would only repeat is named first
       const same = await sameMerge(studio);
+      const isNamed = same?.id === studio.store.getState().view.repeated;
       setView(studio, { repeated: same?.id ?? null });
-      if (!same) await startMerge(studio);
+      if (!same || isNamed) return startMerge(studio);
+      const message = `This recipe is merged already, as ${same.destination.name}.`;
+      notify(studio, 'note', message, 'Its files are under Files; pressed again, Merge makes another.');
     },
   },
   findTheBest: {
