@@ -152,7 +152,7 @@ export function useScale(metric: ShownMetric, columns: readonly CanvasColumn[]):
     [metric, columns, theme],
   );
   // biome-ignore lint/correctness/useExhaustiveDependencies: its ends and colors say all of it.
-  return useMemo(() => made, [metric, made.min, made.max, theme]);
+  return useMemo(() => made, [metric, made.min, made.max, made.flat, theme]);
 }
 
 /** Linear layers as a grid, experts folded or those of one projection apart. */
