@@ -65,13 +65,6 @@ export function HubSource({ target, onDone }: { target: AddTarget; onDone(): voi
           hint={storage.why ?? 'Leave private browsing, or use another browser.'}
         />
       ) : null}
-      {storage?.memoryBytes === undefined ? null : (
-        <Message
-          tone="warning"
-          title={`This browser keeps no files: up to ${formatBytes(storage.memoryBytes)} of downloads and results fit into memory.`}
-          hint="They are gone when this tab is closed or reloaded. A normal window (not a private one) with site data allowed has more room."
-        />
-      )}
       {hub.online ? null : (
         <Message
           tone="warning"

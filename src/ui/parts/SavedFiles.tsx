@@ -1,9 +1,7 @@
 import { type ReactNode, useState } from 'react';
 import { isTreeHash, TREE_PREFIX } from '../../formats/hashes';
 import { formatBytes, formatPercent } from '../../formats/quantity';
-import { entriesOf, fileIn, folderIn, rooted, writableOf } from '../../platform';
-import { hasDirectoryPicker, pickOutputFolder, saveFile } from '../local/local-files';
-import { freeName } from '../state/built-recipe';
+import { hasDirectoryPicker, saveFile } from '../local/local-files';
 import type { SavedOutput } from '../state/job-state';
 import { openOutput } from '../state/models';
 import { chooseFolder } from '../state/run';
@@ -11,6 +9,8 @@ import { editSlice, noticed, notify, notifyError } from '../state/studio';
 import { useAnswer, useStudio, useStudioState } from '../studio-context';
 import { Button, DownloadIcon, FolderIcon, LinkButton } from './Button';
 import { Segmented } from './fields';
+import { useAttempt } from './hooks';
+import { Problem } from './Message';
 
 interface ListedFile {
   name: string;
@@ -71,30 +71,26 @@ function hashWords(hash: string): { kind: 'sha256' | 'tree hash'; digits: string
 /** The plain sha256 of a file, made and copied when somebody asks for it: a merge says what a file is by its tree hash. */
 function Sha256Link({ file }: { file: File }) {
   const studio = useStudio();
-  const [state, setState] = useState<'idle' | 'reading' | { sha256: string; isCopied: boolean }>('idle');
-  const make = async () => {
-    if (state === 'reading') return;
-    setState('reading');
-    try {
+  const [found, setFound] = useState<{ sha256: string; isCopied: boolean }>();
+  const { working, error, attempt } = useAttempt();
+  const make = () =>
+    attempt('read', async () => {
       const sha256 = await studio.worker.sha256(file);
       const isCopied = await navigator.clipboard.writeText(sha256).then(
         () => true,
         () => false,
       );
-      setState({ sha256, isCopied });
-    } catch (thrown) {
-      setState('idle');
-      notifyError(studio, thrown);
-    }
-  };
-  if (typeof state === 'object') {
+      setFound({ sha256, isCopied });
+    });
+  if (error) return <Problem>{error.message}</Problem>;
+  if (found) {
     return (
-      <code className="small faint truncate" title={`sha256 ${state.sha256}`} role="status">
-        sha256 {state.sha256.slice(0, 12)}…{state.isCopied ? ' copied' : ''}
+      <code className="small faint truncate" title={`sha256 ${found.sha256}`} role="status">
+        sha256 {found.sha256.slice(0, 12)}…{found.isCopied ? ' copied' : ''}
       </code>
     );
   }
-  const text = state === 'reading' ? 'reading the file…' : 'copy sha256';
+  const text = working ? 'reading the file…' : 'copy sha256';
   return (
     <span>
       <LinkButton aria-label={`${text} of ${file.name}`} onClick={() => void make()}>
@@ -167,6 +163,7 @@ interface SavedFilesProps {
 export function SavedFiles({ saved, old = false, children }: SavedFilesProps) {
   const { kind, name, folder, files: written } = saved;
   const inFolder = kind === 'folder';
+  const [downloaded, setDownloaded] = useState('');
   const [found] = useAnswer<ReadonlyMap<string, File> | 'gone'>(
     NO_FILES,
     async (worker) => {
@@ -204,83 +201,22 @@ export function SavedFiles({ saved, old = false, children }: SavedFilesProps) {
         waiting={inFolder ? null : waiting}
       />
       {inFolder ? null : (
-        <SaveAll name={name} files={ready} why={ready.length < written.length ? waiting : null} />
+        <div className="row wrap">
+          <ZipButton
+            name={name}
+            files={async () => ready}
+            why={ready.length < written.length ? waiting : null}
+            onSaved={(file, bytes) =>
+              setDownloaded(`${file}, ${formatBytes(bytes)}, is with your browser’s downloads.`)
+            }
+          />
+          <p className="small" role="status">
+            {downloaded}
+          </p>
+        </div>
       )}
     </>
   );
-}
-
-interface SaveAllProps {
-  name: string;
-  files: readonly { name: string; file: File }[];
-  why: string | null;
-}
-
-/** All files as one, or into a folder of the user's own. */
-function SaveAll({ name, files, why }: SaveAllProps) {
-  const studio = useStudio();
-  const [saved, setSaved] = useState('');
-  const [writing, setWriting] = useState(false);
-  const toFolder = async () => {
-    try {
-      const within = await pickOutputFolder();
-      if (!within) return;
-      setWriting(true);
-      setSaved(`Saved to ${within.name}/${await saveFolder(within, name, files)}.`);
-    } catch (thrown) {
-      notifyError(studio, thrown);
-    } finally {
-      setWriting(false);
-    }
-  };
-  return (
-    <>
-      <div className="row wrap">
-        <ZipButton
-          name={name}
-          files={async () => files}
-          why={why}
-          onSaved={(file, bytes) =>
-            setSaved(`${file}, ${formatBytes(bytes)}, is with your browser’s downloads.`)
-          }
-        />
-        {hasDirectoryPicker() ? (
-          <Button
-            icon={FolderIcon}
-            why={why ?? (writing ? 'Being written.' : null)}
-            onClick={() => void toFolder()}
-          >
-            {writing ? 'Writing…' : 'Save into a folder…'}
-          </Button>
-        ) : null}
-      </div>
-      <p className="small" role="status">
-        {saved}
-      </p>
-    </>
-  );
-}
-
-/**
- * Writes files into a new folder `name`, or `name-2`, … where there is one.
- * @param within the picked folder, writable
- * @returns the name of the new folder
- * @throws the browser's own errors: no access, no room
- */
-async function saveFolder(
-  within: FileSystemDirectoryHandle,
-  name: string,
-  files: readonly { name: string; file: Blob }[],
-): Promise<string> {
-  const taken = (await entriesOf(within)).map(([entry]) => entry);
-  const free = freeName(name, taken);
-  const folder = await folderIn(within, free, true);
-  for (const { name: path, file } of files) {
-    const stream = await writableOf(await fileIn(folder, path, true));
-    // closes the file when all is written, and gives it up when something fails
-    await rooted(stream, file.stream().pipeTo(stream));
-  }
-  return free;
 }
 
 /** Where a tool's files go: the same choice as for a merge, in one line. */
@@ -321,21 +257,20 @@ export function SaveTo({ what }: { what: string }) {
 /** The same of a model, which can be opened. */
 export function SavedModel({ saved }: { saved: SavedOutput }) {
   const studio = useStudio();
-  const [opening, setOpening] = useState(false);
+  const { working, attempt } = useAttempt();
   const known = useStudioState((s) => s.models.some((m) => m.ref === saved.name));
-  const open = async () => {
-    setOpening(true);
-    const files = saved.files.map(({ name }) => name);
-    const ref = await openOutput(studio, saved, files);
-    setOpening(false);
-    if (ref !== null)
-      notify(studio, 'note', `Opened ${ref}.`, 'Choose it in a recipe, or measure how it differs.');
-  };
+  const open = () =>
+    attempt('open', async () => {
+      const files = saved.files.map(({ name }) => name);
+      const ref = await openOutput(studio, saved, files);
+      if (ref !== null)
+        notify(studio, 'note', `Opened ${ref}.`, 'Choose it in a recipe, or measure how it differs.');
+    });
   return (
     <>
       <SavedFiles saved={saved} />
       <div className="row">
-        <Button why={known ? 'It is already open.' : opening ? 'Opening…' : null} onClick={() => void open()}>
+        <Button why={known ? 'It is already open.' : working ? 'Opening…' : null} onClick={() => void open()}>
           Open it as a model
         </Button>
       </div>

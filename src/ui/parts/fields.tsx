@@ -54,6 +54,16 @@ export function Select<T extends string>(props: SelectProps<T>) {
   );
 }
 
+/** The same with its name before it. */
+export function LabeledSelect<T extends string>({ label, ...select }: SelectProps<T> & { label: string }) {
+  return (
+    <label className="labeled">
+      <span>{label}</span>
+      <Select {...select} />
+    </label>
+  );
+}
+
 /** What can be chosen, by its words. */
 export function choices<T extends string>(words: Readonly<Record<T, string>>): { value: T; label: string }[] {
   return (Object.keys(words) as T[]).map((value) => ({ value, label: words[value] }));

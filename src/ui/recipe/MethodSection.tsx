@@ -125,10 +125,9 @@ function CurveEnds({ ends }: { ends: GradientEnds }) {
   );
 }
 
-/** Explanation of the method and of each parameter, in full. */
+/** What the method is; its parameters say what they are by themselves. */
 const MethodHelp = memo(function MethodHelp() {
   const method = useStudioState((s) => methodOf(s.recipe));
-  const parameters = [...effectiveSpecs(method.modelParameters), ...effectiveSpecs(method.parameters)];
   return (
     <PopoverFrame label={`About ${method.title}`} trigger={<LinkButton>what is this?</LinkButton>} beside>
       <h3>{method.title}</h3>
@@ -137,14 +136,6 @@ const MethodHelp = memo(function MethodHelp() {
       <p className="small quiet">
         W₀ is the base, Wᵢ a contributor, τᵢ = Wᵢ − W₀ its change (its task vector), wᵢ its weight.
       </p>
-      <dl className="stack small">
-        {parameters.map(({ name, spec }) => (
-          <div key={name}>
-            <dt className="strong">{spec.label}</dt>
-            <dd className="quiet">{spec.help}</dd>
-          </div>
-        ))}
-      </dl>
       <a href={method.reference.url} target="_blank" rel="noreferrer">
         {method.reference.label}
       </a>

@@ -1,7 +1,7 @@
 import { lazy, Suspense } from 'react';
 import { formatCounted } from '../../formats/quantity';
 import { ActionButton, LinkButton } from '../parts/Button';
-import { NumberField, Segmented, Select } from '../parts/fields';
+import { LabeledSelect, NumberField, Segmented } from '../parts/fields';
 import { Problem } from '../parts/Message';
 import { ModelMeta, Section, Sentences } from '../parts/Section';
 import { ACTIONS, perform } from '../state/actions';
@@ -39,16 +39,14 @@ function VocabularySection() {
   return (
     <Section title="Vocabulary">
       <Sentences words={info.words} />
-      <label className="labeled">
-        <span>Tokens of the output</span>
-        <Select
-          value={source ?? ''}
-          options={choices}
-          onChange={(chosen) =>
-            editRecipe(studio, (r) => ({ ...r, tokenizerSource: chosen === '' ? null : chosen }))
-          }
-        />
-      </label>
+      <LabeledSelect
+        label="Tokens of the output"
+        value={source ?? ''}
+        options={choices}
+        onChange={(chosen) =>
+          editRecipe(studio, (r) => ({ ...r, tokenizerSource: chosen === '' ? null : chosen }))
+        }
+      />
       {source === null ? null : (
         <div className="labeled">
           <span>Pad vocabulary to a multiple of</span>

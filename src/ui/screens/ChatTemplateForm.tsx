@@ -2,7 +2,7 @@ import { useId, useState } from 'react';
 import { BUILT_IN_TEMPLATES, canBeJinja } from '../../formats/chat-template';
 import { ADAPTER_GGUF_TYPES, GGUF_TYPES, type GgufType, usesImportance } from '../../formats/gguf-type';
 import { Button, TextBlock } from '../parts/Button';
-import { named, Select } from '../parts/fields';
+import { LabeledSelect, named } from '../parts/fields';
 import { useAttempt } from '../parts/hooks';
 import { ErrorCard, Problem } from '../parts/Message';
 import { TextParameter } from '../recipe/TextParameter';
@@ -28,22 +28,20 @@ export function ChatTemplateForm() {
   const take = (chatTemplate: string | null) => editRecipe(studio, (r) => ({ ...r, chatTemplate }));
   return (
     <>
-      <label className="labeled">
-        <span>Chat template</span>
-        <Select
-          value={written || writing ? WRITTEN : (chosen ?? '')}
-          options={[
-            { value: '', label: 'as the tokenizer has it' },
-            { value: 'auto', label: 'auto: the one most models have' },
-            ...named(NAMES),
-            { value: WRITTEN, label: `${WRITTEN}…` },
-          ]}
-          onChange={(value) => {
-            setWriting(value === WRITTEN);
-            if (value !== WRITTEN) take(value === '' ? null : value);
-          }}
-        />
-      </label>
+      <LabeledSelect
+        label="Chat template"
+        value={written || writing ? WRITTEN : (chosen ?? '')}
+        options={[
+          { value: '', label: 'as the tokenizer has it' },
+          { value: 'auto', label: 'auto: the one most models have' },
+          ...named(NAMES),
+          { value: WRITTEN, label: `${WRITTEN}…` },
+        ]}
+        onChange={(value) => {
+          setWriting(value === WRITTEN);
+          if (value !== WRITTEN) take(value === '' ? null : value);
+        }}
+      />
       {written || writing ? (
         <textarea
           className="field mono small"
@@ -115,17 +113,15 @@ export function GgufForm() {
   const types = isAdapter ? ADAPTER_GGUF_TYPES : GGUF_TYPES;
   return (
     <>
-      <label className="labeled">
-        <span>Also write GGUF</span>
-        <Select<GgufType | ''>
-          value={gguf ?? ''}
-          options={[{ value: '', label: 'none' }, ...named(types)]}
-          onChange={(value) => {
-            const chosen = value === '' ? null : value;
-            editRecipe(studio, (r) => ({ ...r, gguf: chosen, ggufOnly: chosen !== null && r.ggufOnly }));
-          }}
-        />
-      </label>
+      <LabeledSelect<GgufType | ''>
+        label="Also write GGUF"
+        value={gguf ?? ''}
+        options={[{ value: '', label: 'none' }, ...named(types)]}
+        onChange={(value) => {
+          const chosen = value === '' ? null : value;
+          editRecipe(studio, (r) => ({ ...r, gguf: chosen, ggufOnly: chosen !== null && r.ggufOnly }));
+        }}
+      />
       {gguf !== null && usesImportance(gguf) ? (
         <div className="labeled">
           <span>Importance matrix</span>

@@ -5,7 +5,7 @@ import { formatBytes, formatCounted } from '../../formats/quantity';
 import { SHARES, shareWords } from '../../reports/lora';
 import { CopyButton, TextBlock } from '../parts/Button';
 import { CutNotes } from '../parts/CutReport';
-import { choices, NumberField, Select } from '../parts/fields';
+import { choices, LabeledSelect, NumberField } from '../parts/fields';
 import { Problem } from '../parts/Message';
 import { SavedFiles, SaveTo } from '../parts/SavedFiles';
 import { Section } from '../parts/Section';
@@ -56,16 +56,9 @@ function Destination() {
   const studio = useStudio();
   const output = useStudioState((s) => s.output);
   const proposed = useStudioState((s) => outputName(s.recipe));
-  const memoryBytes = useStudioState((s) => s.engine.info?.storage.memoryBytes);
   return (
     <>
       <SaveTo what="Save to" />
-      {output.kind === 'downloads' && memoryBytes !== undefined ? (
-        <p className="small quiet">
-          This browser keeps no files for this page. Up to {formatBytes(memoryBytes)}, downloads from the Hub
-          included, stay in memory; download the result before you close or reload this tab.
-        </p>
-      ) : null}
       <label className="labeled">
         <span>Name</span>
         <input
@@ -135,41 +128,35 @@ function AdapterForm() {
   const isCut = combination === 'merged_svd';
   return (
     <>
-      <label className="labeled">
-        <span>Output</span>
-        <Select
-          value={recipe.output}
-          options={choices({ model: 'a model', adapter: 'a LoRA of the base' })}
-          onChange={(output) => editRecipe(studio, (r) => ({ ...r, output }))}
-        />
-      </label>
+      <LabeledSelect
+        label="Output"
+        value={recipe.output}
+        options={choices({ model: 'a model', adapter: 'a LoRA of the base' })}
+        onChange={(output) => editRecipe(studio, (r) => ({ ...r, output }))}
+      />
       {adapter ? (
-        <label className="labeled">
-          <span>Combination</span>
-          <Select
-            value={combination}
-            options={combinationsOf(recipe.method).map((c) => ({ value: c, label: labels[c] ?? c }))}
-            onChange={(chosen) => editRecipe(studio, (r) => ({ ...r, combination: chosen }))}
-          />
-        </label>
+        <LabeledSelect
+          label="Combination"
+          value={combination}
+          options={combinationsOf(recipe.method).map((c) => ({ value: c, label: labels[c] ?? c }))}
+          onChange={(chosen) => editRecipe(studio, (r) => ({ ...r, combination: chosen }))}
+        />
       ) : null}
       {adapter && isCut ? (
-        <label className="labeled">
-          <span>Keep</span>
-          <Select
-            value={String(recipe.energy)}
-            options={[
-              ...SHARES.map((share) => ({
-                value: String(share),
-                label: `${shareWords(share)} of each change, rank 128 at most`,
-              })),
-              { value: 'null', label: 'what a rank keeps' },
-            ]}
-            onChange={(kept) =>
-              editRecipe(studio, (r) => ({ ...r, energy: kept === 'null' ? null : Number(kept) }))
-            }
-          />
-        </label>
+        <LabeledSelect
+          label="Keep"
+          value={String(recipe.energy)}
+          options={[
+            ...SHARES.map((share) => ({
+              value: String(share),
+              label: `${shareWords(share)} of each change, rank 128 at most`,
+            })),
+            { value: 'null', label: 'what a rank keeps' },
+          ]}
+          onChange={(kept) =>
+            editRecipe(studio, (r) => ({ ...r, energy: kept === 'null' ? null : Number(kept) }))
+          }
+        />
       ) : null}
       {adapter && (isCut ? recipe.energy === null : combination.endsWith('svd')) ? (
         <div className="labeled">
@@ -207,16 +194,12 @@ function Form({ written }: { written: boolean }) {
     <Section title="Output">
       <Destination />
       <AdapterForm />
-      <label className="labeled">
-        <span>Dtype</span>
-        <Select
-          value={recipe.outDtype ?? ''}
-          options={dtypes}
-          onChange={(chosen) =>
-            editRecipe(studio, (r) => ({ ...r, outDtype: chosen === '' ? null : chosen }))
-          }
-        />
-      </label>
+      <LabeledSelect
+        label="Dtype"
+        value={recipe.outDtype ?? ''}
+        options={dtypes}
+        onChange={(chosen) => editRecipe(studio, (r) => ({ ...r, outDtype: chosen === '' ? null : chosen }))}
+      />
       {recipe.output === 'adapter' ? null : (
         <div className="labeled">
           <span>Shard size</span>
