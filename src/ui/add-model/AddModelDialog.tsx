@@ -1,20 +1,18 @@
 import { Tabs } from 'radix-ui';
-import { useEffect, useState } from 'react';
+import { useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
-import { openSavedFolder, savedFolders } from '../local/database';
 import { type PickedFiles, remember, remembered } from '../local/local-files';
 import { Button, FileButton, FolderButton } from '../parts/Button';
 import { DialogFrame } from '../parts/DialogFrame';
 import { useAttempt } from '../parts/hooks';
 import { ErrorCard, Message } from '../parts/Message';
 import { TabLabel, TabList } from '../parts/TabList';
-import { shortName } from '../state/built-recipe';
 import { addModels, openLocal, takeModel, whyNotAdd } from '../state/models';
 import { isUntouched } from '../state/roles';
 import { type AddTarget, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { HubSource } from './HubSource';
-import { ModelGroup, ModelList, ModelRow } from './ModelList';
+import { ModelList } from './ModelList';
 
 const words: Readonly<Record<AddTarget, { title: string; about: string }>> = {
   base: {
@@ -164,37 +162,9 @@ function LocalSource({ target, onDone }: { target: AddTarget; onDone(): void }) 
       </div>
       {working ? <p role="status">Reading headers…</p> : null}
       {error ? <ErrorCard error={error} /> : null}
-      <SavedFolders onOpen={(name) => void open(() => openSavedFolder(name, true))} />
       {models.length > 0 ? (
         <ModelList label="Models of this computer" models={models} target={target} onDone={onDone} />
       ) : null}
     </>
-  );
-}
-
-/** Folders that were opened before and are not open now, each one click away. */
-function SavedFolders({ onOpen }: { onOpen(model: string): void }) {
-  const models = useStudioState((s) => s.models);
-  const [kept, setKept] = useState<Awaited<ReturnType<typeof savedFolders>>>([]);
-  useEffect(() => {
-    // none without storage
-    savedFolders().then(setKept, () => setKept([]));
-  }, []);
-  const closed = kept.filter((folder) => !folder.models.every((name) => models.some((m) => m.ref === name)));
-  if (closed.length === 0) return null;
-  return (
-    <ModelGroup title="Folders opened before">
-      {closed.map(({ path, models: inside }) => (
-        <ModelRow
-          key={path}
-          name={path}
-          about={inside.length > 1 || inside[0] !== path ? inside.map(shortName).join(', ') : null}
-        >
-          <Button aria-label={`Open ${path}`} onClick={() => onOpen(inside[0]!)}>
-            Open
-          </Button>
-        </ModelRow>
-      ))}
-    </ModelGroup>
   );
 }

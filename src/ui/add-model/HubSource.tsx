@@ -1,9 +1,8 @@
 import { useState } from 'react';
-import { useShallow } from 'zustand/react/shallow';
 import { type HubId, parseHubId } from '../../formats/hub-id';
 import { formatBytes } from '../../formats/quantity';
 import { parseModelRef } from '../../formats/recipe';
-import { KNOWN_BASES, recentHubModels } from '../local/local-files';
+import { KNOWN_BASES } from '../local/local-files';
 import { SearchIcon } from '../parts/Button';
 import { useAttempt } from '../parts/hooks';
 import { ErrorCard, HubWaiting, Message } from '../parts/Message';
@@ -11,14 +10,13 @@ import { openHub, takeModel } from '../state/models';
 import { type AddTarget, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { HubSettings } from './HubSettings';
-import { HitList, ModelGroup, ModelList, ModelRow, Take, useHubSearch } from './ModelList';
+import { HitList, ModelGroup, ModelRow, Take, type TakeProps, useHubSearch } from './ModelList';
 
 /** Search as you type, or paste an id or an address; a revision is resolved to its commit and pinned. */
 export function HubSource({ target, onDone }: { target: AddTarget; onDone(): void }) {
   const studio = useStudio();
   const hub = useStudioState((s) => s.hub);
   const storage = useStudioState((s) => s.engine.info?.storage);
-  const opened = useStudioState(useShallow((s) => s.models.filter((m) => m.origin === 'hub')));
   const base = useStudioState((s) => {
     const model = s.models.find((m) => m.ref === s.recipe.base);
     return target === 'contributor' && model?.origin === 'hub' ? parseModelRef(model.ref).model.path : null;
@@ -75,12 +73,6 @@ export function HubSource({ target, onDone }: { target: AddTarget; onDone(): voi
       )}
       {error ? <ErrorCard error={error} /> : null}
       {search.error && !error ? <ErrorCard error={search.error} /> : null}
-      {opened.length > 0 && text === '' ? (
-        <section className="stack loose hits">
-          <h3 className="small quiet">Open now</h3>
-          <ModelList label="Opened Hub models" models={opened} target={target} onDone={onDone} />
-        </section>
-      ) : null}
       {text === '' ? <Suggestions target={target} busy={busy} onOpen={(id) => void open(id)} /> : null}
       <HitList
         search={search}
@@ -107,35 +99,21 @@ function namedModel(text: string, hubUrl: string): HubId | null {
   }
 }
 
-interface SuggestionsProps {
-  target: AddTarget;
-  /** Id of the model being opened. */
-  busy: string | null;
-  onOpen(id: string): void;
-}
-
-/** Before anything is typed: models that were opened in this browser before, and small bases to begin with. */
-function Suggestions({ target, busy, onOpen }: SuggestionsProps) {
+/** Before anything is typed: small bases to begin with. */
+function Suggestions({
+  target,
+  busy,
+  onOpen,
+}: Pick<TakeProps, 'target' | 'busy'> & { onOpen(id: string): void }) {
   const models = useStudioState((s) => s.models);
-  const isClosed = (id: string) => !models.some((m) => m.title === id);
-  const recent = recentHubModels().filter(isClosed);
-  const bases = target === 'contributor' ? [] : KNOWN_BASES.filter(({ id }) => !recent.includes(id));
-  const groups = [
-    { title: 'Opened before', items: recent.map((id) => ({ id, about: null })) },
-    {
-      title: 'Small bases to begin with',
-      items: bases.map(({ id, bytes }) => ({ id, about: `≈ ${formatBytes(bytes)}` })),
-    },
-  ];
-  return groups
-    .filter(({ items }) => items.length > 0)
-    .map(({ title, items }) => (
-      <ModelGroup key={title} title={title}>
-        {items.map(({ id, about }) => (
-          <ModelRow key={id} name={id} about={about}>
-            <Take id={id} target={target} busy={busy} onTake={() => onOpen(id)} />
-          </ModelRow>
-        ))}
-      </ModelGroup>
-    ));
+  const bases = KNOWN_BASES.filter(({ id }) => !models.some((m) => m.title === id));
+  return target === 'contributor' || bases.length === 0 ? null : (
+    <ModelGroup title="Small bases to begin with">
+      {bases.map(({ id, bytes }) => (
+        <ModelRow key={id} name={id} about={`≈ ${formatBytes(bytes)}`}>
+          <Take id={id} target={target} busy={busy} onTake={() => onOpen(id)} />
+        </ModelRow>
+      ))}
+    </ModelGroup>
+  );
 }

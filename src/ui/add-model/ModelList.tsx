@@ -126,7 +126,7 @@ function HitMeta({ hit }: { hit: HubHit }) {
   );
 }
 
-interface TakeProps {
+export interface TakeProps {
   id: string;
   target: AddTarget;
   busy: string | null;

@@ -119,7 +119,7 @@ const LayersExport = memo(function LayersExport({ empty, shown }: LayersExportPr
   return (
     <Menu
       trigger={
-        <Button icon={DownloadIcon} aria-label="Export the picture and its numbers">
+        <Button icon={DownloadIcon} className="end" aria-label="Export the picture and its numbers">
           Export
         </Button>
       }

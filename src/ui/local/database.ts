@@ -199,11 +199,6 @@ export async function saveFolders(
   }
 }
 
-/** The saved folders, each with the models that were found in it. */
-export async function savedFolders(): Promise<{ path: string; models: string[] }[]> {
-  return (await (await folders()).getAll('folders')).map(({ path, models }) => ({ path, models }));
-}
-
 /** Whether the folder of a model is saved. */
 export async function isFolderSaved(model: string): Promise<boolean> {
   return (await (await folders()).countFromIndex('folders', 'models', model)) > 0;

@@ -28,25 +28,6 @@ export function remember(key: string, value: string | null, keeper: Keeper = 'br
   }
 }
 
-// Models of the Hub that were opened in this browser, by name, the last one first. No bytes, no tokens.
-
-const HUB_MODELS = 'hub-models';
-const MOST_MODELS = 8;
-
-export function recentHubModels(): string[] {
-  try {
-    const kept: unknown = JSON.parse(remembered(HUB_MODELS) ?? '[]');
-    return Array.isArray(kept) ? kept.filter((id) => typeof id === 'string').slice(0, MOST_MODELS) : [];
-  } catch {
-    return [];
-  }
-}
-
-export function rememberHubModel(id: string): void {
-  const others = recentHubModels().filter((other) => other !== id);
-  remember(HUB_MODELS, JSON.stringify([id, ...others].slice(0, MOST_MODELS)));
-}
-
 /** Small base models that many adapters are made for, to begin with: bytes of their weights as the Hub has them. */
 export const KNOWN_BASES: readonly { id: string; bytes: number }[] = [
   { id: 'HuggingFaceTB/SmolLM2-135M', bytes: 269_060_552 },

@@ -1,7 +1,6 @@
 import '../styles/recipe-edit.css';
 import { type KeyboardEvent, type PointerEvent, useRef, useState } from 'react';
 import { formatCounted, formatSetting } from '../../formats/quantity';
-import { curveAt } from '../../formats/recipe';
 import type { NumberSpec } from '../../merge/method';
 import { Button } from '../parts/Button';
 import {
@@ -21,9 +20,6 @@ interface CurveEditorProps {
   label: string;
   onChange(points: number[]): void;
 }
-
-/** A curve of more layers shows no mark for each. */
-const MOST_MARKS = 128;
 
 /**
  * A parameter over the layers. Points are sliders: dragged, or moved by the arrow keys (with Shift ten steps at once;
@@ -80,7 +76,6 @@ export function CurveEditor({ points, spec, label, onChange }: CurveEditorProps)
             points={`0,${down(Math.max(0, min))} ${line(points, across, down)} 100,${down(Math.max(0, min))}`}
           />
           <polyline className="curve-line" points={line(points, across, down)} />
-          {layers > 1 && layers <= MOST_MARKS ? <LayerMarks {...{ layers, points, down }} /> : null}
         </svg>
         {points.map((value, index) => (
           <span
@@ -153,16 +148,6 @@ function movedBy(key: string, by: number, value: number, { min, max }: { min: nu
   if (key === 'PageDown') return value - 10 * by;
   if (key === 'Home') return min;
   return key === 'End' ? max : null;
-}
-
-/** A dot where each layer reads the curve. */
-function LayerMarks(props: { layers: number; points: readonly number[]; down(value: number): number }) {
-  const { layers, points, down } = props;
-  const marks = Array.from({ length: layers }, (_, layer) => {
-    const t = layer / (layers - 1);
-    return `M${(100 * t).toFixed(2)} ${down(curveAt(points, t)).toFixed(2)}h0`;
-  });
-  return <path className="curve-marks" d={marks.join('')} />;
 }
 
 /** `layer 3`, or `between layers 2 and 3`. */

@@ -7,7 +7,6 @@ import { Button, DownloadIcon } from '../parts/Button';
 import { DialogFrame } from '../parts/DialogFrame';
 import { ErrorCard, Message } from '../parts/Message';
 import { NumberTable } from '../parts/NumberTable';
-import { HashDigits } from '../parts/SavedFiles';
 import { type Cost, Costs, Section } from '../parts/Section';
 import { fileName } from '../state/job-state';
 import { currentRun, PHASE_TITLES, type RunState } from '../state/runs';
@@ -80,7 +79,6 @@ export function RunReport() {
             <LambdaTable lambda={report.ahead.lambda} />
           </Section>
         ) : null}
-        {report ? <Inputs report={report} /> : null}
       </section>
     </DialogFrame>
   );
@@ -112,23 +110,6 @@ function totals(tensors: number, { seconds, shards, peakBytes, engine, adapter }
     ['Memory', formatBytes(peakBytes), 'at most, for tiles'],
     ['Engine', engine === 'webgpu' ? 'WebGPU' : 'CPU', adapter],
   ];
-}
-
-function Inputs({ report }: { report: NonNullable<RunState['report']> }) {
-  return (
-    <Section title="Inputs">
-      <ul className="files ruled panel">
-        {report.inputs.map((input) => (
-          <li key={`${input.id} ${input.file}`} className="row spread loose small">
-            <span className="truncate">
-              {input.id} <span className="faint">/ {input.file}</span>
-            </span>
-            <HashDigits hash={input.hash} length={16} />
-          </li>
-        ))}
-      </ul>
-    </Section>
-  );
 }
 
 function saveReport({ title, report }: RunState): void {

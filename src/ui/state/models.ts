@@ -3,13 +3,7 @@
 import { folderIn } from '../../platform';
 import type { LocalFile, ModelInfo } from '../../reports/models';
 import { saveFolders } from '../local/database';
-import {
-  type PickedFiles,
-  type PickedHandle,
-  rememberHubModel,
-  walkHandle,
-  whyLinked,
-} from '../local/local-files';
+import { type PickedFiles, type PickedHandle, walkHandle, whyLinked } from '../local/local-files';
 import { freeName, shortName } from './built-recipe';
 import type { SavedOutput } from './job-state';
 import { type Pins, withOpened } from './model-origins';
@@ -61,7 +55,6 @@ export async function openLocal(
 export async function openHub(studio: Studio, idOrUrl: string, instead = idOrUrl): Promise<ModelInfo> {
   const opened = await whileOpening(studio, idOrUrl, () => studio.worker.openHub(idOrUrl));
   remember(studio, [opened], { [instead]: opened.ref });
-  rememberHubModel(opened.title);
   return opened;
 }
 
