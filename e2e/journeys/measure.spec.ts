@@ -49,7 +49,7 @@ test('base, contributors and merge are measured on a pasted text, and continue a
   // greedy: the base writes what an independent implementation wrote
   const greedy = expected.greedy.base!.find((g) => g.prompt === 'Story: The')!;
   await show(page, 'Try');
-  await page.getByRole('button', { name: 'Story: The' }).click();
+  await page.getByRole('textbox', { name: 'Prompt' }).fill('Story: The');
   await page.getByLabel('tokens', { exact: true }).fill('12');
   await page.getByLabel('temperature').fill('0');
   await page.getByLabel('temperature').press('Enter');

@@ -18,7 +18,7 @@ import { isUntouched } from './state/roles';
 import { startMerge } from './state/run';
 import { currentRun, isFinished } from './state/runs';
 import { noticed, notify, type StudioState, setView, showTab } from './state/studio';
-import { JOB_WORDS, placeOf, TABS, type Tab } from './state/tabs';
+import { placeOf, TABS, type Tab } from './state/tabs';
 import { useMedia, useNarrow, useSlice, useStudio, useStudioState } from './studio-context';
 import { detailOf } from './tool-details';
 
@@ -54,18 +54,12 @@ function part(load: () => Promise<ComponentType>): ReactNode {
   );
 }
 
-/** In the tab itself: errors of the plan, else its warnings; how far its job is. */
+/** In the tab itself: errors of the plan, else its warnings. */
 function TabMark({ tab }: { tab: Tab }) {
   const countOf = (severity: string) => (s: StudioState) =>
     tab === 'files' ? (s.plan.report?.problems.filter((p) => p.severity === severity).length ?? 0) : 0;
   const warnings = useStudioState(countOf('warning'));
   const errors = useStudioState(countOf('error'));
-  const share = useStudioState(({ job }) =>
-    job && job.kind !== 'merge' && JOB_WORDS[job.kind].tab === tab
-      ? `${Math.floor(100 * (job.progress?.share ?? 0))}\u00a0%`
-      : '',
-  );
-  if (share !== '') return <small> {share}</small>;
   const [count, tone, word] = errors > 0 ? [errors, 'bad', 'error'] : [warnings, 'warn', 'warning'];
   return count === 0 ? null : (
     <>

@@ -18,10 +18,10 @@ import { Fact } from '../parts/Section';
 import { TabLabel } from '../parts/TabList';
 import { ACTIONS, keysText } from '../state/actions';
 import { engineSummary } from '../state/job';
-import { currentRun, runShare } from '../state/runs';
+import { currentRun } from '../state/runs';
 import { type Room, readRoom } from '../state/stored-items';
 import { type BackendChoice, editSlice, setView, type Theme } from '../state/studio';
-import { JOB_WORDS, PLACES, type Place, placeOf, type Tab } from '../state/tabs';
+import { PLACES, type Place, placeOf, type Tab } from '../state/tabs';
 import { useNarrow, useStudio, useStudioState } from '../studio-context';
 
 /** Name of the app, its places, the engine, the theme. */
@@ -94,22 +94,10 @@ function Places() {
           }}
         >
           <TabLabel text={text} />
-          <PlaceMark place={id} />
         </a>
       ))}
     </nav>
   );
-}
-
-/** How far the job of a place is, where another is shown. */
-function PlaceMark({ place }: { place: Place }) {
-  const text = useStudioState((s) => {
-    if (!s.job || placeOf(JOB_WORDS[s.job.kind].tab) !== place || placeOf(s.view.tab) === place) return '';
-    const merging = s.job.kind === 'merge' ? currentRun(s)?.progress : null;
-    const share = merging ? runShare(merging) : (s.job.progress?.share ?? 0);
-    return `${Math.floor(100 * share)}\u00a0%`;
-  });
-  return text === '' ? null : <small> {text}</small>;
 }
 
 /** A button of an action, by its icon. */
