@@ -33,8 +33,6 @@ export interface MethodTraits extends RecipeTraits {
   preset: DeltaPreset | undefined;
   /** Some changes are set to zero before models are combined. */
   trims: boolean;
-  /** Masks are drawn at random. */
-  draws: boolean;
   /** The kept changes are counted, one by one, and nothing else about them is measured. */
   countsKept: boolean;
   isSolved: boolean;
@@ -49,7 +47,6 @@ export function methodTraits(traits: RecipeTraits): MethodTraits {
     title: methodName(traits.method),
     preset,
     trims: preset !== undefined && preset.select !== 'all',
-    draws: preset?.select === 'random' || preset?.select === 'rank',
     countsKept: compute.kind === 'elementwise' && compute.counters !== undefined,
     isSolved: compute.kind === 'solved',
   };

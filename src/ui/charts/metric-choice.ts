@@ -33,12 +33,6 @@ export function isFlat({ full }: ShownMetric, values: readonly number[]): boolea
   return range <= (full.max !== null ? FLAT.share : FLAT.size * Math.abs(at(0.5)));
 }
 
-/** Why the values of a metric are all the same, where that follows from the method. */
-export function constantReason(metric: Metric, traits: RecipeTraits): string {
-  const why = metric.whyConstant?.(methodTraits(traits));
-  return why ?? 'Every tensor has the same value, so there is nothing to compare.';
-}
-
 /** Values of a metric over the linear layers, with their errors. */
 type MeasuredOf = (metric: Metric) => readonly Pick<Measured, 'value' | 'error'>[];
 

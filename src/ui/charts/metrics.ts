@@ -41,8 +41,6 @@ interface MetricRow extends ShownMetric {
   measure(report: TensorReport, subject: Subject): Measured | null;
   /** Why a recipe does not have it, or null. Bases and numbers of models are seen to. */
   whyAbsent?(traits: MethodTraits): string | null;
-  /** Why it is the same everywhere, where that follows from the method. */
-  whyConstant?(traits: MethodTraits): string | undefined;
   /** Whether the report of a merge that names no base lacks it. */
   lacks?(report: TensorReport): boolean;
   /** Expected value for random masks of the same sizes. */
@@ -67,11 +65,6 @@ const noMasks = ({ countsKept, trims, title }: MethodTraits) =>
 
 const countsOnly = ({ countsKept, title }: MethodTraits) =>
   countsKept ? `${title} counts the changes that it keeps, and does not measure their size.` : null;
-
-const evenEnergy = ({ draws, title }: MethodTraits) =>
-  draws
-    ? `The same everywhere by construction: ${title} draws at random, so every tensor keeps the share “density” of its energy.`
-    : undefined;
 
 const hasNoCount = (report: TensorReport) => (report.counts?.atBase ?? null) === null;
 const hasNoBase = (report: TensorReport) => report.baseNorm === 0;
@@ -103,10 +96,6 @@ const ROWS = [
       const atBase = report.counts?.atBase ?? null;
       return atBase === null || report.elements === 0 ? null : shareOf(report, atBase, report.elements);
     },
-    whyConstant: ({ draws, title }) =>
-      draws
-        ? `Nearly the same everywhere by construction: ${title} draws at random with one density.`
-        : undefined,
     lacks: hasNoCount,
     chance: untouchedByChance,
   },
@@ -160,10 +149,6 @@ const ROWS = [
       error: error?.kept ?? 0,
     })),
     whyAbsent: (traits) => (traits.countsKept || traits.isSolved ? null : trimsNothing(traits)),
-    whyConstant: ({ preset, draws, title }) =>
-      !preset || preset.scope === 'model' || ['variance', 'fusion', 'own'].includes(preset.select)
-        ? undefined
-        : `The same everywhere by construction: ${title} keeps the share “density” of ${draws ? 'every tensor, drawn at random' : 'each tensor'}.`,
   },
   {
     ...SHARE,
@@ -202,7 +187,6 @@ const ROWS = [
       return value === null ? null : { value, weight: c.norm ** 2, error: error?.energy ?? 0 };
     }),
     whyAbsent: (traits) => countsOnly(traits) ?? (traits.isSolved ? null : trimsNothing(traits)),
-    whyConstant: evenEnergy,
   },
   {
     ...SIZE,
@@ -223,7 +207,6 @@ const ROWS = [
       (traits.isSolved
         ? `${traits.title} solves for all models together: what enters of one alone is not measured.`
         : trimsNothing(traits)),
-    whyConstant: evenEnergy,
   },
   {
     ...SIZE,
@@ -273,10 +256,6 @@ const ROWS = [
     interest: 3,
     measure: overlapOfModels,
     whyAbsent: noMasks,
-    whyConstant: ({ draws, title }) =>
-      draws
-        ? `The same everywhere by construction: ${title} draws every mask on its own, so overlaps are what chance gives.`
-        : undefined,
     chance: chanceOverlap,
   },
   {

@@ -1,9 +1,8 @@
 import { scaleLinear, scaleLog } from 'd3-scale';
-import { formatPercent, formatReal } from '../../formats/quantity';
-import { largest, type MagnitudeCurve, magnitudeCurve } from '../../merge/prediction/magnitude-curve';
+import { formatReal } from '../../formats/quantity';
+import { type MagnitudeCurve, magnitudeCurve } from '../../merge/prediction/magnitude-curve';
 import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { ContributorReport } from '../../reports/job';
-import { keptEnergy } from '../charts/measured';
 import { modelColor } from '../parts/Section';
 import type { Contributor } from '../state/runs';
 
@@ -41,16 +40,6 @@ export function shareAbove(bar: MagnitudeBar, threshold: number): number {
   return threshold >= bar.high ? 0 : (bar.high - threshold) / (bar.high - bar.low);
 }
 
-/** Kept energy over density, at equal steps from 0 to 1, when the largest are kept. */
-export function energyCurve(curve: MagnitudeCurve, steps: number): { density: number; energy: number }[] {
-  const square = curve.norm ** 2;
-  return Array.from({ length: steps + 1 }, (_, i) => {
-    const density = i / steps;
-    const { energy } = largest(curve, density * curve.elements);
-    return { density, energy: square > 0 ? Math.min(1, energy / square) : 0 };
-  });
-}
-
 /** The curve of one contributor of a statistics by its id, or undefined where it leaves the tensor alone. */
 export function curveOf(statistics: DeltaStatistics, id: string): MagnitudeCurve | undefined {
   const index = statistics.contributors.findIndex((c) => c.id === id);
@@ -61,22 +50,18 @@ export function curveOf(statistics: DeltaStatistics, id: string): MagnitudeCurve
 
 const WIDTH = 256;
 const HEIGHT = 52;
-const STEPS = 40;
 
 interface ChangeChartsProps {
   statistics: DeltaStatistics;
   numbers: ContributorReport;
   contributor: Contributor;
-  /** The effect of the method is unknown before it runs. */
-  isOpen: boolean;
 }
 
-/** One contributor's change in one tensor: the sizes of its values, and the share that a density keeps. */
-export function ChangeCharts({ statistics, numbers, contributor, isOpen }: ChangeChartsProps) {
+/** One contributor's change in one tensor: the sizes of its values. */
+export function ChangeCharts({ statistics, numbers, contributor }: ChangeChartsProps) {
   const curve = curveOf(statistics, numbers.id);
   if (!curve) return null;
   const hue = modelColor(contributor.color);
-  const density = numbers.kept / statistics.elements;
   const { bars } = magnitudeBars(curve);
   const first = bars[0];
   const last = bars.at(-1);
@@ -86,9 +71,6 @@ export function ChangeCharts({ statistics, numbers, contributor, isOpen }: Chang
     .domain([0, Math.max(...bars.map((b) => b.count))])
     .range([0, HEIGHT]);
   const { threshold } = numbers;
-  const energies = energyCurve(curve, STEPS);
-  const path = energies.map(({ density: d, energy }) => `${d * WIDTH},${HEIGHT - energy * HEIGHT}`).join(' ');
-  const energy = isOpen ? null : keptEnergy(numbers);
   return (
     <div className="stack change-charts">
       <figure>
@@ -124,30 +106,6 @@ export function ChangeCharts({ statistics, numbers, contributor, isOpen }: Chang
           <span>{formatReal(last.high)}</span>
         </div>
       </figure>
-      {isOpen || density < 1 ? (
-        <figure>
-          <figcaption className="small quiet">Energy by density</figcaption>
-          <svg
-            viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-            preserveAspectRatio="none"
-            role="img"
-            aria-label={`Keeping the largest: ${[0.1, 0.2, 0.5].map((d) => `${formatPercent(d)} of the values hold ${formatPercent(energies[Math.round(d * STEPS)]!.energy)} of the energy`).join(', ')}.${isOpen ? '' : ` Now ${formatPercent(density)}${energy === null ? '' : ` and ${formatPercent(energy)}`}.`}`}
-          >
-            <polyline className="chart-line" points={path} stroke={hue} />
-            {isOpen ? null : (
-              <line className="chart-cut" x1={density * WIDTH} x2={density * WIDTH} y1={0} y2={HEIGHT} />
-            )}
-            {energy === null ? null : (
-              <ellipse cx={density * WIDTH} cy={HEIGHT - energy * HEIGHT} rx={5} ry={3} fill={hue} />
-            )}
-          </svg>
-          <div className="axis">
-            <span>0</span>
-            <span>density</span>
-            <span>1</span>
-          </div>
-        </figure>
-      ) : null}
     </div>
   );
 }

@@ -1,6 +1,5 @@
 import { lazy, type ReactNode, Suspense } from 'react';
 import { formatCounted, formatShape } from '../../formats/quantity';
-import { awaitsMerge } from '../../merge/prediction/predicted-report';
 import type { TensorReport } from '../../reports/job';
 import type { PlanTensor } from '../../reports/plan';
 import { changing, differenceIn, type Measured, valueParts } from '../charts/measured';
@@ -141,7 +140,6 @@ function Changes({ run, report }: { run: LayersRun; report: TensorReport }) {
       ? s.deltaStatistics.tensors.find((t) => t.name === report.name)
       : undefined,
   );
-  const isOpen = awaitsMerge(report);
   return (
     <>
       {report.nonFinite > 0 ? (
@@ -161,7 +159,7 @@ function Changes({ run, report }: { run: LayersRun; report: TensorReport }) {
             }
           >
             <Suspense>
-              <ChangeCharts {...{ statistics, numbers, contributor, isOpen }} />
+              <ChangeCharts {...{ statistics, numbers, contributor }} />
             </Suspense>
           </Section>
         ) : null;

@@ -2,7 +2,7 @@ import { useDeferredValue, useEffect, useMemo } from 'react';
 import { formatBytes, formatCounted } from '../../formats/quantity';
 import { cellPlace, linearValues, meanMeasured } from '../charts/heatmap-data';
 import { type Measured, valueText } from '../charts/measured';
-import { absenceOf, constantReason, defaultMetric, isFlat, subjectOf } from '../charts/metric-choice';
+import { absenceOf, defaultMetric, isFlat, subjectOf } from '../charts/metric-choice';
 import { isAwaited, type Metric, type MetricId, measure, metricById, type Subject } from '../charts/metrics';
 import { methodName } from '../format/method-name';
 import { LinkButton } from '../parts/Button';
@@ -174,7 +174,7 @@ function Finding({ view, run }: { view: LayersView; run: LayersRun }) {
   if (columns.every(({ data }) => isFlat(metric, linearValues(data)))) {
     return (
       <p role="status">
-        {metric.label} is {allMeans(view)} in every layer. {constantReason(metric, run.traits)}
+        {metric.label} is {allMeans(view)} in every layer: there is nothing to compare.
       </p>
     );
   }

@@ -20,9 +20,8 @@ import {
   type TableColumn,
   type TableRow,
 } from '../state/measure-table';
-import { reopenRun } from '../state/past-runs';
 import { takeSettings } from '../state/predicted-runs';
-import { editSlice, showTab } from '../state/studio';
+import { editSlice } from '../state/studio';
 import { useStudio } from '../studio-context';
 import { Measuring, Trying } from './MeasureActions';
 
@@ -251,29 +250,15 @@ function Row({ own, table, columns, scale, hasLambda, isFront }: RowProps) {
   );
 }
 
-function RowAction({ row }: { row: EvaluationRow }) {
+function RowAction({ row: { label, tried, target } }: { row: EvaluationRow }) {
   const studio = useStudio();
-  const { run, target } = row;
-  if (row.tried && 'recipe' in target) {
-    return (
-      <LinkButton
-        aria-label={`Use ${row.label}`}
-        title="Puts this merge into the recipe"
-        onClick={() => takeSettings(studio, target.recipe)}
-      >
-        use
-      </LinkButton>
-    );
-  }
-  return run ? (
+  return tried && 'recipe' in target ? (
     <LinkButton
-      aria-label={`Files of ${row.label}`}
-      onClick={() => {
-        reopenRun(studio, run);
-        showTab(studio, 'files');
-      }}
+      aria-label={`Use ${label}`}
+      title="Puts this merge into the recipe"
+      onClick={() => takeSettings(studio, target.recipe)}
     >
-      files
+      use
     </LinkButton>
   ) : null;
 }
