@@ -4,6 +4,8 @@ import { formatSetting } from '../../formats/quantity';
 import type { ParameterScalar, Recipe } from '../../formats/recipe';
 import type { MergeMethod } from '../../merge/method';
 import { methodById } from '../../merge/methods/index';
+import type { PredictedReport } from '../../merge/prediction/predicted-report';
+import { Predictor } from '../../merge/prediction/predictor';
 import { methodParameters } from '../../merge/prediction/recipe-settings';
 import { sameItems } from '../../merge/prediction/same-items';
 import type { TensorReport } from '../../reports/job';
@@ -13,7 +15,6 @@ import type { Metric } from '../charts/metrics';
 import { methodName } from '../format/method-name';
 import { buildRecipe } from '../state/built-recipe';
 import { deltaKey } from '../state/delta-statistics';
-import { type PredictedReports, predictedReports } from '../state/predicted-reports';
 import { withSettingsOf } from '../state/predicted-runs';
 import { recipeKey } from '../state/recipe-identity';
 import { effectiveSpecs, type Settings } from '../state/recipe-state';
@@ -168,6 +169,29 @@ const NONE: readonly PlanTensor[] = [];
 const NOTHING: PredictedReports = new Map();
 
 type LayersState = Pick<StudioState, 'recipe' | 'models' | 'deltaStatistics' | 'plan'>;
+
+type PredictedReports = ReadonlyMap<string, PredictedReport>;
+
+const predictor = new Predictor();
+
+/**
+ * The predicted report of every measured tensor that the plan would compute, by name; empty while the statistics are of
+ * other models.
+ * @param built the recipe of the state, as it would be merged
+ */
+function predictedReports(
+  { deltaStatistics, plan, recipe, models }: LayersState,
+  built: Recipe,
+): PredictedReports {
+  const { tensors: measured, key } = deltaStatistics;
+  if (!plan.report || measured.length === 0 || key !== deltaKey({ recipe, models })) return NOTHING;
+  if (built.slices || built.stages) return NOTHING; // other layers than those that were measured
+  const { tensors: planned, layers = 0 } = plan.report;
+  return predictor.predict({
+    ...{ measured, planned, layers },
+    ...{ recipe: built, method: methodOf(recipe) },
+  });
+}
 
 const made = new WeakMap<PredictedRun, { of: readonly unknown[]; run: LayersRun }>();
 

@@ -1,7 +1,7 @@
 import { useMemo } from 'react';
 import { formatBytes } from '../../formats/quantity';
 import { Button, CheckIcon, FileButton, PlusIcon } from '../parts/Button';
-import { Chip, choices, LabeledNumber, Select } from '../parts/fields';
+import { Chip, LabeledNumber, Select } from '../parts/fields';
 import { ErrorCard } from '../parts/Message';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import type { MeasureText } from '../state/measure-state';
@@ -111,7 +111,7 @@ export function TaskChoice() {
 /** All tasks, and which of their items are scored. */
 function Tasks({ own }: { own: readonly string[] }) {
   const studio = useStudio();
-  const { shipped, chosen, subset, limit, sampleSeed, fewshot } = useStudioState((s) => s.measure.tasks);
+  const { shipped, chosen, subset, limit, fewshot } = useStudioState((s) => s.measure.tasks);
   const isSample = useStudioState(isOfSample);
   // the sample's task is of what the sample was trained on
   const offered = (shipped ?? []).filter(({ dataset, embeds }) => dataset !== null || embeds || isSample);
@@ -162,13 +162,6 @@ function Tasks({ own }: { own: readonly string[] }) {
           min={1}
           max={100_000}
           onChange={(next) => editTasks(studio, { limit: next })}
-        />
-        <Select
-          className="field"
-          aria-label="Which items"
-          value={sampleSeed === null ? 'first' : 'drawn'}
-          options={choices({ first: 'the first, as the harness', drawn: 'drawn at random' })}
-          onChange={(next) => editTasks(studio, { sampleSeed: next === 'drawn' ? 0 : null })}
         />
         <LabeledNumber
           label="few-shot examples"

@@ -275,17 +275,7 @@ export function OutputFiles() {
   return (
     <>
       <Section title="Files to be written">
-        {planned ? (
-          <ul className="files ruled panel">
-            {planned.map((file) => (
-              <li key={file} className="row spread loose small">
-                <span className="mono small truncate">{file}</span>
-              </li>
-            ))}
-          </ul>
-        ) : (
-          <p className="quiet">Known once the plan is ready.</p>
-        )}
+        <p className="quiet">{planned?.join(', ') ?? 'Known once the plan is ready.'}</p>
       </Section>
       {done}
     </>

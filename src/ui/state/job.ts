@@ -4,7 +4,6 @@ import { type ErrorReport, errorReport } from '../../errors';
 import { formatBytes } from '../../formats/quantity';
 import { steadyTimeLeft } from '../../reports/time-left';
 import type { JobProgress, Stalled, ToolRun } from './job-state';
-import { askToKeep } from './kept-storage';
 import { type EngineSlice, editSlice, noticed, notify, type Studio, type StudioState } from './studio';
 import { JOB_WORDS, type JobKind, type Tab } from './tabs';
 
@@ -95,6 +94,28 @@ export function reportProgress(studio: Studio, kind: JobKind, reported: JobProgr
   studio.store.setState(({ job }) =>
     job?.kind === kind ? { job: { ...job, progress, stalled: undefined } } : {},
   );
+}
+
+/** Bytes of a download that are worth a question: some browsers ask the user. */
+const LARGE_BYTES = 200e6;
+
+/** Asks the browser, at the first large download of a session, and says what it answers. Never rejects. */
+export async function askToKeep(studio: Studio, bytes: number): Promise<void> {
+  const { transient } = studio;
+  const { storage } = navigator;
+  if (bytes < LARGE_BYTES || transient.askedToKeep || !storage?.persist) return;
+  transient.askedToKeep = true;
+  // where it gives no answer it promises nothing
+  const refused = () => false;
+  if (await storage.persisted().catch(refused)) return;
+  const isKept = await storage.persist().catch(refused);
+  const [words, hint] = isKept
+    ? ['The browser keeps it until you delete it', 'It is listed under Storage at the top.']
+    : [
+        'The browser may delete it when the disk runs short',
+        'Save what you merge; what was deleted is downloaded again.',
+      ];
+  notify(studio, 'note', `${formatBytes(bytes)} are downloaded. ${words}.`, hint, 'kept storage');
 }
 
 /** Asks the engine to stop; the job ends once it has cleaned up, or with the engine where that does not answer. */

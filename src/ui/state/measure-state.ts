@@ -90,8 +90,6 @@ export interface TasksSlice {
   subset: string;
   own: readonly { name: string; text: string; sha256: string }[];
   limit: number;
-  /** Draws the items at random; null takes the first. */
-  sampleSeed: number | null;
   fewshot: number;
 }
 
@@ -103,7 +101,7 @@ export const initialMeasure: MeasureSlice = {
   opening: 'not yet',
   openError: null,
   amount: 'quick',
-  tasks: { shipped: null, chosen: [], subset: '', own: [], limit: 100, sampleSeed: null, fewshot: 0 },
+  tasks: { shipped: null, chosen: [], subset: '', own: [], limit: 100, fewshot: 0 },
   cells: new Map(),
   recalled: false,
   running: new Set(),

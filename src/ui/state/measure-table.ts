@@ -112,7 +112,7 @@ export function tableColumns({ texts, amount, found, tasks }: MeasureSlice): Tab
   });
   const scored = chosenTaskNames(tasks).map(({ name, sha256 }): TableColumn => {
     const isCut = found?.texts.some((text) => text.kind === 'task' && text.name === name);
-    const key = JSON.stringify([name, sha256 ?? '', tasks.limit, tasks.sampleSeed, tasks.fewshot]);
+    const key = JSON.stringify([name, sha256 ?? '', tasks.limit, tasks.fewshot]);
     const parts: readonly Part[] = isCut ? TEXT_PARTS : ['all'];
     return { ...{ id: `task ${name}`, kind: 'task', name, key, parts, characters: 0 } };
   });

@@ -66,22 +66,19 @@ export function chosenTaskNames({
 }
 
 /** The chosen tasks and their items, as a request names them. */
-export function taskRequest(
-  tasks: TasksSlice,
-): Pick<ScoreTasksRequest, 'tasks' | 'limit' | 'sampleSeed' | 'fewshot'> {
+export function taskRequest(tasks: TasksSlice): Pick<ScoreTasksRequest, 'tasks' | 'limit' | 'fewshot'> {
   return {
     tasks: chosenTaskNames(tasks).map(({ name, sha256: hash }): TaskSource => {
       const { text = '' } = tasks.own.find((one) => one.name === name) ?? {};
       return hash === undefined ? { name } : { file: { name, text } };
     }),
     limit: tasks.limit,
-    ...(tasks.sampleSeed === null ? {} : { sampleSeed: tasks.sampleSeed }),
     fewshot: tasks.fewshot,
   };
 }
 
 /** Why tasks cannot be scored as they are chosen, or null. */
-export function taskProblem({ chosen, limit, fewshot, sampleSeed, shipped }: TasksSlice): string | null {
+export function taskProblem({ chosen, limit, fewshot, shipped }: TasksSlice): string | null {
   const isCount = (n: number, least: number) => Number.isInteger(n) && n >= least;
   if (chosen.length === 0) return null;
   const known = (shipped ?? []).filter(({ name }) => chosen.includes(name));
@@ -89,7 +86,7 @@ export function taskProblem({ chosen, limit, fewshot, sampleSeed, shipped }: Tas
     return 'Similarity and retrieval are measured apart from other tasks.';
   if (!isCount(limit, 1)) return 'Items: a whole number from 1.';
   if (!isCount(fewshot, 0)) return 'Examples: a whole number from 0.';
-  return sampleSeed === null || isCount(sampleSeed, 0) ? null : 'Seed: a whole number from 0.';
+  return null;
 }
 
 /** A score as cells, by part: every counted item a block, its loss 1 − the task's metric. */
