@@ -200,8 +200,6 @@ it('each metric has the number that its row names', () => {
       trimmed: 0.6,
       lostInVote: 6 / 40,
       keptEnergy: 0.25,
-      effectiveNorm: 1.5,
-      threshold: 0.25,
       size: 0.25,
     },
     effect: undefined,

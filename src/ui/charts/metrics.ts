@@ -190,47 +190,6 @@ const ROWS = [
   },
   {
     ...SIZE,
-    id: 'effectiveNorm',
-    label: 'Effective norm',
-    meaning: '‖τ̂‖ / ‖τ‖: what enters the sum after trimming and rescaling; 1 is the model’s whole change.',
-    per: 'contributor',
-    absent: UNCHANGED,
-    ofMerge: true,
-    phrase: (v) => `${formatReal(v)} of its norm after rescaling`,
-    measure: ofContributor(({ c, error }) => {
-      if (c.rescaledNorm === undefined) return null;
-      const value = c.rescaledNorm / c.norm;
-      return { value, weight: c.norm ** 2, error: value * (error?.norm ?? 0) };
-    }),
-    whyAbsent: (traits) =>
-      countsOnly(traits) ??
-      (traits.isSolved
-        ? `${traits.title} solves for all models together: what enters of one alone is not measured.`
-        : trimsNothing(traits)),
-  },
-  {
-    ...SIZE,
-    id: 'threshold',
-    label: 'Threshold',
-    meaning: 'Smallest change, as |τ|, that is kept.',
-    per: 'contributor',
-    absent: UNCHANGED,
-    ofMerge: true,
-    phrase: (v) => `threshold ${formatReal(v)}`,
-    measure: ofContributor(({ c, report, error }) => ({
-      value: c.threshold,
-      weight: report.elements,
-      error: c.threshold * (error?.threshold ?? 0),
-    })),
-    whyAbsent: ({ countsKept, preset, title }) =>
-      countsKept
-        ? `${title} counts the changes that it keeps, and does not look for the smallest.`
-        : preset && (preset.select === 'top-k' || preset.select === 'band' || preset.select === 'prepared')
-          ? null
-          : `${title} has no threshold on the size of a change.`,
-  },
-  {
-    ...SIZE,
     id: 'size',
     label: 'Task vector size',
     meaning: '‖τ‖ / ‖W‖: how far the model is from the base, relative to the base’s norm.',

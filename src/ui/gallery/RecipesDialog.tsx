@@ -50,7 +50,7 @@ export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> 
     <DialogFrame
       title="Recipes"
       about="Opening a recipe replaces the current one; undo brings it back."
-      foot={<p className="small quiet">{SAYS[tab]}</p>}
+      foot={null}
       onClose={() => setView(studio, { recipes: null })}
     >
       <Tabs.Root
@@ -83,12 +83,6 @@ export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> 
   );
 }
 
-const SAYS = {
-  examples: 'Every example runs on the sample models.',
-  saved: 'Saved in this browser; a link holds the recipe alone.',
-  hub: 'Only its small files are read; models are downloaded when you merge.',
-};
-
 /** The recipe that a published merge was made by. */
 function HubRecipe() {
   const studio = useStudio();
@@ -118,13 +112,7 @@ function HubRecipe() {
           Open its recipe
         </Button>
       </div>
-      {error ? (
-        <ErrorCard error={error} />
-      ) : (
-        <p className="small quiet">
-          What it was merged from, and how: its mergekit_config.yml, its card or its weights say so.
-        </p>
-      )}
+      {error ? <ErrorCard error={error} /> : null}
     </form>
   );
 }

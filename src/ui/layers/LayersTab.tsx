@@ -51,24 +51,13 @@ function useShown(runs: readonly LayersRun[]): readonly LayersRun[] {
 function Nothing({ factors }: { factors: boolean }) {
   const opening = useStudioState((s) => s.opening.length > 0 || s.engine.status === 'starting');
   const closed = useStudioState((s) => whyNotOpen(s)?.why ?? null);
-  const [title, hint] = opening
-    ? ['Opening the models…', 'Rows and columns come from the plan.']
-    : closed
-      ? [
-          closed,
-          'The layers of the recipe, and the merges that were made of it, are here once its models are open.',
-        ]
-      : factors
-        ? [
-            'The output is the factors of a LoRA',
-            'Layers shows changes of a base: with it open and Output set to a model, what these LoRAs change. The place LoRA shows what each of them is made of.',
-          ]
-        : ['Nothing to draw yet', 'Rows and columns come from the plan. Complete the recipe first.'];
+  const words = factors
+    ? 'The output is the factors of a LoRA: the place LoRA shows what each of them is made of.'
+    : 'Nothing to draw yet: complete the recipe first.';
   return (
-    <div className="empty" role="status">
-      <strong>{title}</strong>
-      <span>{hint}</span>
-    </div>
+    <p className="empty" role="status">
+      {opening ? 'Opening the models…' : (closed ?? words)}
+    </p>
   );
 }
 

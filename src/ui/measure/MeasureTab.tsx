@@ -78,21 +78,17 @@ function Finding({ table }: { table: Table }) {
 function Beginning({ table }: { table: Table }) {
   const isSample = useStudioState(isOfSample);
   const isOpening = useStudioState((s) => s.measure.opening === 'opening');
-  const words = (lead: string, rest: string) => (
+  const isEmpty = table.rows.length === 0;
+  const needsText = !isEmpty && table.columns.length === 0 && !isSample && !isOpening;
+  return (
     <p className="measure-lead" role="status">
-      <strong>{lead}</strong> <span className="quiet">{rest}</span>
+      <strong>{isEmpty ? 'Nothing to measure yet.' : 'No merge is measured yet.'}</strong>{' '}
+      <span className="quiet">
+        {needsText
+          ? 'Add a text of the kind that your merge is for. Without one, each contributor generates its own.'
+          : ''}
+      </span>
     </p>
-  );
-  if (table.rows.length === 0) {
-    return words(
-      'Nothing to measure yet.',
-      'Choose a base or add a model in the recipe: each becomes a row.',
-    );
-  }
-  if (table.columns.length > 0 || isSample || isOpening) return words('No merge is measured yet.', '');
-  return words(
-    'No merge is measured yet.',
-    'Add a text of the kind that your merge is for. Without one, each contributor generates its own.',
   );
 }
 

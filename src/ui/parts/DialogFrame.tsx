@@ -40,7 +40,7 @@ export function DialogFrame({ title, about, foot, onClose, children }: DialogFra
             </Dialog.Close>
           </div>
           {children}
-          <div className="row spread loose dialog-foot">{foot}</div>
+          {foot ? <div className="row spread loose dialog-foot">{foot}</div> : null}
         </Dialog.Content>
       </Dialog.Portal>
     </Dialog.Root>
