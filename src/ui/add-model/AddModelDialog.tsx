@@ -104,8 +104,7 @@ function SampleSource({ target, onDone }: { target: AddTarget; onDone(): void })
   return (
     <>
       <p className="quiet">
-        A very small family made for trying things out: one base, two adapters and a fine-tune, each trained
-        on one trade. It merges in a moment.
+        A very small family: one base, two adapters and a fine-tune, each trained on one trade.
       </p>
       <ModelList label="Sample models" models={models} target={target} onDone={onDone} />
     </>
@@ -155,9 +154,7 @@ function LocalSource({ target, onDone }: { target: AddTarget; onDone(): void }) 
           </FileButton>
         </div>
         <p className="small quiet">
-          A checkpoint (config.json, *.safetensors), a GGUF file, or a PEFT adapter (adapter_config.json,
-          adapter_model.safetensors). Choose the folder around several models to have all of them at once.
-          Read in place, never copied whole.
+          A checkpoint, a GGUF file, or an adapter; the folder around several models has all of them at once.
         </p>
       </div>
       {working ? <p role="status">Reading headers…</p> : null}

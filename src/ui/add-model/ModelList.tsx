@@ -120,7 +120,6 @@ function HitMeta({ hit }: { hit: HubHit }) {
     <span className="row wrap small quiet close">
       {hit.parameters === undefined ? null : <span>{formatParameters(hit.parameters)} parameters</span>}
       <span>{formatCounted(hit.downloads, 'download')}</span>
-      <span>{formatCounted(hit.likes, 'like')}</span>
       <span>updated {hit.updatedAt.slice(0, 10)}</span>
     </span>
   );

@@ -10,7 +10,7 @@ import { REST_MS, useDebounced, useSameList } from '../parts/hooks';
 import { Message } from '../parts/Message';
 import { measureDeltas } from '../state/delta-statistics';
 import { whyNotOpen } from '../state/named-models';
-import { setView, showTab } from '../state/studio';
+import { setView } from '../state/studio';
 import { useSlice, useStudio, useStudioState } from '../studio-context';
 import { isLinear, type LayersView, useLayersView } from './columns';
 import { LayersBar } from './LayersBar';
@@ -87,7 +87,6 @@ function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly L
   );
   return (
     <div className="stack loose screen layers-screen">
-      <FirstError />
       <RunsStrip runs={runs} />
       <LayersBar metric={metric} subject={ids ?? NOBODY} view={view} runs={effects.runs}>
         {isAbsent || effects.why ? null : <Finding view={view} run={first} />}
@@ -254,18 +253,5 @@ function Unknown({ view, run }: { view: LayersView; run: LayersRun }) {
         'Not measured yet: press Merge, and numbers appear tensor by tensor.'
       )}
     </p>
-  );
-}
-
-/** The first error that keeps the recipe from being merged, and the picture empty. */
-function FirstError() {
-  const studio = useStudio();
-  const problems = useStudioState((s) => s.plan.report?.problems);
-  const error = problems?.find((p) => p.severity === 'error');
-  if (!error) return null;
-  return (
-    <Message tone="error" title={error.message} hint={error.remedy}>
-      <LinkButton onClick={() => showTab(studio, 'files')}>See the plan</LinkButton>
-    </Message>
   );
 }

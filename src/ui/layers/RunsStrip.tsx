@@ -255,7 +255,7 @@ function useRunScore(recipe: Recipe): string | null {
     if (s.measure.cells.size === 0 && tests.length === 0) return null;
     const perplexity = runPerplexity(s, recipe);
     const scores = scoresOf(s.measure, recipe).map(scoreWords);
-    const found = [perplexity && `perplexity ${perplexity.value}`, ...scores, votesOn(tests, recipe)].filter(
+    const found = [perplexity && `perplexity ${perplexity}`, ...scores, votesOn(tests, recipe)].filter(
       (one) => one !== null,
     );
     return found.length === 0 ? null : found.join(' · ');

@@ -125,8 +125,6 @@ function Protocol({ table }: { table: Table }) {
   const hasTexts = columns.some(({ kind }) => kind === 'text');
   const isDrawn = leader !== null && table.rows.some(({ by }) => by.apart !== null);
   const isChosenHere = leader !== null && !isChosen && table.rows.some(({ row }) => row.group === 'tried');
-  const isAlone =
-    leader === null && table.rows.some(({ cells }) => cells.some((cell) => cell.margin !== null));
   const all = comparisons > 1 ? ` for all ${comparisons} comparisons together` : '';
   return (
     <p className="small quiet measure-protocol">
@@ -145,11 +143,7 @@ function Protocol({ table }: { table: Table }) {
           </LinkButton>
         </>
       ) : null}
-      {isDrawn
-        ? `. ± and bars: the difference from ${leader.row.label}, 95 %${all}.`
-        : isAlone
-          ? '. ±: of each number by itself, 95 %.'
-          : '.'}
+      {isDrawn ? `. ± and bars: the difference from ${leader.row.label}, 95 %${all}.` : '.'}
     </p>
   );
 }

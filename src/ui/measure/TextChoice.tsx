@@ -118,11 +118,7 @@ function Tasks({ own }: { own: readonly string[] }) {
   const { subsets } = offered.find((task) => chosen.includes(task.name) && task.subsets.length > 0) ?? {};
   return (
     <>
-      <p className="small quiet">
-        Accuracy as lm-evaluation-harness counts it, its rows from the Hub. Similarity (Spearman) and
-        retrieval (nDCG@10) are of models that embed texts or score pairs; a .tsv has two sentences and how
-        alike they are.
-      </p>
+      <p className="small quiet">Accuracy as lm-evaluation-harness counts it, its rows from the Hub.</p>
       <div className="row wrap tight chips">
         {[...offered, ...own.map((name) => ({ name, title: name }))].map(({ name, title }) => (
           <Chip

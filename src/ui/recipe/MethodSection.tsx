@@ -63,7 +63,6 @@ export function MethodSection() {
       {shown.map(field)}
       {usesSeed(method, parameters) ? <Seed /> : null}
       {ends ? <CurveEnds ends={ends} /> : null}
-      <Conflict />
       {folded.length > 0 ? (
         <details className="folded" open={changed || undefined}>
           <summary className="small quiet">{folded.map(({ spec }) => spec.label).join(', ')}</summary>
@@ -76,14 +75,14 @@ export function MethodSection() {
 
 function Seed() {
   const studio = useStudio();
-  const seed = useStudioState((s) => s.recipe.seed);
-  const problem = useProblem('seed');
+  const { recipe, models } = useParts('recipe', 'models');
+  const problem = recipeProblems(recipe, models, methodOf(recipe)).find((p) => p.place.kind === 'seed');
   return (
     <div className="parameter">
       <span className="parameter-label">seed</span>
       <NumberField
         className="field mono parameter-wide"
-        value={seed}
+        value={recipe.seed}
         min={0}
         max={2 ** 32 - 1}
         label="seed"
@@ -93,17 +92,6 @@ function Seed() {
       <Problem className="whole">{problem?.remedy}</Problem>
     </div>
   );
-}
-
-/** Conflict of the method with these settings. */
-function Conflict() {
-  const problem = useProblem('method');
-  return <Problem>{problem && `${problem.message} ${problem.remedy}`}</Problem>;
-}
-
-function useProblem(kind: 'seed' | 'method') {
-  const { recipe, models } = useParts('recipe', 'models');
-  return recipeProblems(recipe, models, methodOf(recipe)).find((p) => p.place.kind === kind);
 }
 
 /** Value of curves for tensors outside the layers: embedding, final norm, head. */

@@ -2,14 +2,13 @@ import { lazy, Suspense } from 'react';
 import { formatCounted } from '../../formats/quantity';
 import { ActionButton, LinkButton } from '../parts/Button';
 import { LabeledSelect, NumberField, Segmented } from '../parts/fields';
-import { Problem } from '../parts/Message';
 import { ModelMeta, Section, Sentences } from '../parts/Section';
 import { ACTIONS, perform } from '../state/actions';
 import { fullName, shortName } from '../state/built-recipe';
 import { outputCombination } from '../state/recipe-state';
-import { needsNoBase, recipeProblems } from '../state/recipe-validation';
+import { needsNoBase } from '../state/recipe-validation';
 import { editRecipe, methodOf, type StudioState, setView } from '../state/studio';
-import { useParts, useStudio, useStudioState } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import { ContributorCard } from './ContributorCard';
 import { MethodSection } from './MethodSection';
 import { ModelAccess, OpenAllAgain } from './ModelAccess';
@@ -162,7 +161,6 @@ function BaseSection() {
           {opening ? null : <LinkButton onClick={choose}>Choose a base model</LinkButton>}
         </div>
       )}
-      <ModelsProblem kind="base" />
     </Section>
   );
 }
@@ -201,20 +199,8 @@ function ContributorsSection() {
           {opening ? null : <LinkButton onClick={add}>Add a contributor</LinkButton>}
         </div>
       ) : null}
-      <ModelsProblem kind="contributors" />
     </Section>
   );
-}
-
-/** Problem of the base or the contributors that prevents a recipe. */
-function ModelsProblem({ kind }: { kind: 'base' | 'contributors' }) {
-  const { recipe, models } = useParts('recipe', 'models');
-  const opening = useStudioState((s) => s.opening.length > 0);
-  // An empty recipe that is still being filled is not a mistake, and its own card shows what is missing.
-  const empty = opening || (kind === 'base' ? recipe.base === null : recipe.contributors.length === 0);
-  const problems = empty ? [] : recipeProblems(recipe, models, methodOf(recipe));
-  const problem = problems.find((p) => p.place.kind === kind);
-  return <Problem>{problem && `${problem.message} ${problem.remedy}`}</Problem>;
 }
 
 /** How the recipe is shown, and the ways to another: none, an example, or one saved before. */

@@ -147,11 +147,8 @@ export function GgufForm() {
           </label>
           <p className="small quiet" id={helpId}>
             {isAdapter
-              ? 'One file for llama.cpp (--lora) and Ollama (ADAPTER), beside a GGUF of the base. A single LoRA with the method passthrough is converted as it is.'
-              : 'One file for llama.cpp, LM Studio and Ollama, with the tokenizer inside. A single model with the method passthrough is converted as it is.'}
-            {usesImportance(gguf)
-              ? ' Where the merged model reads a text first, columns that matter there keep more precision.'
-              : ''}
+              ? 'One file for llama.cpp (--lora) and Ollama (ADAPTER), beside a GGUF of the base.'
+              : 'One file for llama.cpp, LM Studio and Ollama, with the tokenizer inside.'}
           </p>
         </>
       )}

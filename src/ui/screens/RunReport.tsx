@@ -93,11 +93,7 @@ function statusWords(run: RunState): string {
   if (run.status === 'running')
     return run.progress ? PHASE_TITLES[run.progress.phase].toLowerCase() : 'starting';
   if (run.status === 'done') return `done in ${formatSeconds(run.report?.seconds ?? 0)}`;
-  return run.status === 'failed' ? 'failed' : stopped(run).toLowerCase();
-}
-
-function stopped(run: RunState): string {
-  return run.paused ? 'Paused' : 'Canceled';
+  return run.status === 'failed' ? 'failed' : run.paused ? 'paused' : 'canceled';
 }
 
 function totals(tensors: number, { seconds, shards, peakBytes, engine, adapter }: MergeReport): Cost[] {

@@ -356,10 +356,7 @@ test('a run has its perplexity once all texts are measured', () => {
   const own = 'recipe' in target ? target.recipe : null;
   expect(runPerplexity({ measure: empty }, own!)).toBeNull();
   const slice = measured({ 'run now': [blocks(0.6, 0), blocks(0.8, 0)] }, empty);
-  expect(runPerplexity({ measure: slice }, own!)).toEqual({
-    value: rowOf(slice, 'run now').mean.value!.toFixed(2),
-    on: 'tales, recipes',
-  });
+  expect(runPerplexity({ measure: slice }, own!)).toBe(rowOf(slice, 'run now').mean.value!.toFixed(2));
 });
 
 test('only what the same name means on another day is kept: samples and commits, no folder of one’s own', () => {

@@ -281,11 +281,8 @@ function scopeWords({ columns, by, leader }: MeasureTable): string {
 
 // Of one merge alone.
 
-/** Perplexity of the merge of a recipe over the columns of the table, as `6.42`, or null; with the names of the texts. */
-export function runPerplexity(
-  { measure }: { measure: MeasureSlice },
-  recipe: Recipe,
-): { value: string; on: string } | null {
+/** Perplexity of the merge of a recipe over the columns of the table, as `6.42`, or null. */
+export function runPerplexity({ measure }: { measure: MeasureSlice }, recipe: Recipe): string | null {
   if (measure.cells.size === 0) return null;
   const texts = tableColumns(measure).filter(({ kind }) => kind !== 'task');
   const target = targetKey({ recipe });
@@ -294,7 +291,7 @@ export function runPerplexity(
     return cell && 'blocks' in cell ? [cell.blocks] : [];
   });
   if (blocks.length === 0 || blocks.length < texts.length) return null;
-  return { value: Math.exp(meanLoss(blocks).mean).toFixed(2), on: texts.map(({ name }) => name).join(', ') };
+  return Math.exp(meanLoss(blocks).mean).toFixed(2);
 }
 
 // What is missing, and how long it takes.

@@ -64,8 +64,7 @@ function Setup() {
         ))}
       </GenerationForm>
       <p className="small quiet">
-        Both models answer every prompt. You see two answers at a time, in random order and without names, and
-        vote.
+        You see two answers at a time, in random order and without names, and vote.
       </p>
       {error ? <ErrorCard error={error} /> : null}
       <div className="stack" role="status">
