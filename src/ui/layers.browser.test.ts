@@ -36,8 +36,10 @@ test('the chart is honest before anything is measured, and predicts once the cha
   await waitFor(() => expect(down()).toMatch(/^layer 3, mlp.down_proj, about \d+\.\d % at the base, within/));
   await page.getByLabelText('Metric').selectOptions('trimmed');
   await waitFor(() => expect(down()).toBe('layer 3, mlp.down_proj, 80.0 % trimmed'));
-  // of one color, with the reason
-  await expect.element(page.getByText(/The same everywhere by construction: TIES/)).toBeVisible();
+  // of one color, in words
+  await expect
+    .element(page.getByText(/Trimmed is 80.0.% in every layer: there is nothing to compare/))
+    .toBeVisible();
   await page.getByLabelText('density of kitchen, number').fill('0.35');
   await userEvent.keyboard('{Enter}');
   await waitFor(() => expect(down()).toBe('layer 3, mlp.down_proj, 65.0 % trimmed'));
@@ -127,12 +129,15 @@ test('colors lie under their cells, and follow a slider before the words do', as
   setView(studio, { metric: 'keptEnergy' });
   await waitFor(() => expect(off()).toBeLessThan(3));
   expect(edges()).toBe(true);
-  const before = cell(down)?.ariaLabel;
+  const colors = () =>
+    cells()
+      .map(({ dataset }) => color(dataset.name!))
+      .join();
+  const before = [colors(), cell(down)?.ariaLabel];
   await page.getByLabelText('density of kitchen, number').fill('0.3');
   await userEvent.keyboard('{Enter}');
-  // the legend is that of the new colors
-  expect(off()).not.toBeLessThan(3);
-  await waitFor(() => expect(cell(down)?.ariaLabel).not.toBe(before));
+  expect(colors()).not.toBe(before[0]);
+  await waitFor(() => expect(cell(down)?.ariaLabel).not.toBe(before[1]));
   expect(off()).toBeLessThan(3);
   await page.getByLabelText('Metric').selectOptions('size');
   await waitFor(() => expect(cell(down)?.ariaLabel).toMatch(/of the base’s norm$/));

@@ -1,9 +1,9 @@
 import { memo, useCallback, useMemo } from 'react';
-import { formatCount, formatShape } from '../../formats/quantity';
+import { formatShape } from '../../formats/quantity';
 import type { PlanTensor } from '../../reports/plan';
 import { differenceIn, type Measured, valueText } from '../charts/measured';
 import { Swatch } from '../parts/Section';
-import { nameColumn, numberColumn, passesFilter, type TableColumn, TensorTable } from '../parts/VirtualTable';
+import { nameColumn, passesFilter, type TableColumn, TensorTable } from '../parts/VirtualTable';
 import type { Contributor } from '../state/runs';
 import { setView, toggleSelected } from '../state/studio';
 import { useNarrow, useSlice, useStudio } from '../studio-context';
@@ -34,13 +34,7 @@ export const LayersTable = memo(function LayersTable({ view }: { view: LayersVie
       exact ? { sortBy: (row: Row) => of(row) ?? -Infinity } : {};
     return [
       nameColumn('Tensor', nameOf),
-      ...(narrow
-        ? []
-        : [
-            shapeColumn,
-            changedBy(columns[0]!.run.contributors),
-            numberColumn<Row>('elements', 'Elements', '74px', (r) => r.tensor.elements, formatCount),
-          ]),
+      ...(narrow || columns.length > 2 ? [] : [shapeColumn, changedBy(columns[0]!.run.contributors)]),
       ...columns.map(({ letter, run }, i) => ({
         id: run.id,
         head: (
