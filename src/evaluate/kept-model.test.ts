@@ -14,8 +14,7 @@ import { makePlan } from '../merge/plan/recipe-plan';
 import { scratchFolder } from '../scratch-folder.test.support';
 import { runGeneration } from './generation-job';
 import { keepModel } from './kept-model';
-import { openRunningModel, plannedConfig } from './running-model';
-import { encodeText } from './sample.test.fixture';
+import { plannedConfig } from './running-model';
 
 const folder = scratchFolder();
 

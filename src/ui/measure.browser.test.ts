@@ -284,7 +284,7 @@ test('a task is a column: accuracy with its error, and the sentence by its paire
     .element(
       row('base')
         .getByRole('cell')
-        .nth(1)
+        .nth(0)
         .getByText(/^50\.0/),
     )
     .toBeVisible();
@@ -292,7 +292,7 @@ test('a task is a column: accuracy with its error, and the sentence by its paire
     .element(
       row('kitchen')
         .getByRole('cell')
-        .nth(1)
+        .nth(0)
         .getByText(/^66\.7/),
     )
     .toBeVisible();

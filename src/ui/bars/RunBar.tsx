@@ -135,8 +135,8 @@ function Resting() {
 interface RestingLine {
   tone: 'plain' | 'good' | 'bad';
   text: string;
-  more?: string;
-  tab?: Tab;
+  more?: string | undefined;
+  tab?: Tab | undefined;
   /** It is about a run, which has details. */
   of?: true;
 }
@@ -148,12 +148,8 @@ function restingLine(state: StudioState): RestingLine {
   if (run && run.status !== 'running' && isRecipeOf(run.recipe, state.recipe, state.models))
     return { ...outcome(run, resumable(state)), of: true };
   if (!gate.open) {
-    return {
-      tone: gate.tone === 'fix' ? 'bad' : 'plain',
-      text: gate.why,
-      ...(gate.remedy ? { more: gate.remedy } : {}),
-      ...(gate.tab ? { tab: gate.tab } : {}),
-    };
+    const { tone, why: text, remedy: more, tab } = gate;
+    return { tone: tone === 'fix' ? 'bad' : 'plain', text, more, tab };
   }
   // the plan of the recipe before may have had errors, and no figures
   if (!plan.report?.clean) return { tone: 'plain', text: 'Planning…' };
@@ -163,20 +159,18 @@ function restingLine(state: StudioState): RestingLine {
   const memoryBytes = state.engine.info?.storage.memoryBytes;
   return {
     tone: 'plain',
-    text: [
-      `Ready: ${formatCounted(tensors.length, 'tensor')}, ${formatBytes(bytesToWrite)} to write`,
-      ...(memoryBytes === undefined
-        ? []
-        : [
-            `This browser keeps no files: up to ${formatBytes(memoryBytes)} stay in memory until the tab is closed`,
-          ]),
-    ].join('. '),
+    text: `Ready: ${formatCounted(tensors.length, 'tensor')}, ${formatBytes(bytesToWrite)} to write`,
     more: [
       kept > 0 ? `${formatBytes(kept)} to download` : 'nothing to download',
       ...(passing > 0 ? [`${formatBytes(passing)} pass by, not kept`] : []),
       `${formatBytes(bytesToRead)} to read`,
       formatWeightFiles(outputFiles),
       `${formatBytes(peakBytes)} memory`,
+      ...(memoryBytes === undefined
+        ? []
+        : [
+            `This browser keeps no files: up to ${formatBytes(memoryBytes)} stay in memory until the tab is closed`,
+          ]),
     ].join(' · '),
   };
 }

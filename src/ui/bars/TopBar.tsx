@@ -155,14 +155,6 @@ function StorageBadge() {
       onOpenChange={refresh}
     >
       <h3>Kept in this browser</h3>
-      <meter
-        className="wide storage-meter"
-        min={0}
-        max={room.quota}
-        high={0.9 * room.quota}
-        value={room.used}
-        aria-label={text}
-      />
       <p className="small quiet">
         {inMemory
           ? `${formatBytes(room.used)} of the ${formatBytes(room.quota)} that fit into memory: this browser keeps no files, and these are gone when the tab is closed or reloaded.`
@@ -224,7 +216,6 @@ function EngineDetail({ info, choice }: { info: WorkerInfo; choice: BackendChoic
         <Fact label="CPU engine" value={cpu.adapter} />
         <Fact label="Amalgam" value={info.version} />
       </dl>
-      <p className="small quiet">Both engines give the same result. Larger tensors are cut into tiles.</p>
     </>
   );
 }

@@ -25,8 +25,6 @@ const PushSection = lazy(() => import('../push/PushSection').then((m) => ({ defa
 /** The plan's warnings, the files and their form, how they are used and pushed. */
 export function FilesTab() {
   const studio = useStudio();
-  // a recipe as it is written says itself in which form its output comes
-  const written = useStudioState((s) => s.recipe.asWritten !== null);
   const at = useStudioState((s) => s.view.filesAt);
   useEffect(() => {
     if (at === null) return;
@@ -46,7 +44,7 @@ export function FilesTab() {
           </Suspense>
         </div>
       </div>
-      <Form written={written} />
+      <Form />
     </div>
   );
 }
@@ -176,13 +174,12 @@ function AdapterForm() {
   );
 }
 
-/** Where the files go and in which form they come. @param written the recipe itself says in which form */
-function Form({ written }: { written: boolean }) {
+/** Where the files go and in which form they come; a recipe as it is written says the form itself. */
+function Form() {
   const studio = useStudio();
   const { recipe, models } = useParts('recipe', 'models');
-  const isFolder = useStudioState((s) => s.output.kind === 'folder');
   const problem = recipeProblems(recipe, models, methodOf(recipe)).find((p) => p.place.kind === 'shardBytes');
-  if (written) {
+  if (recipe.asWritten !== null) {
     return (
       <Section title="Output">
         <Destination />
@@ -214,9 +211,7 @@ function Form({ written }: { written: boolean }) {
               invalid={problem !== undefined}
               onChange={(gb) => editRecipe(studio, (r) => ({ ...r, shardBytes: Math.round(gb * 1e9) }))}
             />
-            <span className="quiet">
-              GB at most{isFolder ? '; a folder takes several of 0.25 sooner' : ''}
-            </span>
+            <span className="quiet">GB at most</span>
           </span>
         </div>
       )}

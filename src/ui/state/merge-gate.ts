@@ -39,8 +39,12 @@ export function mergeGate(state: StudioState): MergeGate {
     return closed('fix', 'The plan failed.', { tab: 'files', ...hint(plan.error) });
   if (!plan.report) return closed('wait', 'Planning…');
   if (plan.status === 'ready' && !plan.report.clean) {
-    const errors = plan.report.problems.filter((p) => p.severity === 'error').length;
-    return closed('fix', `The plan has ${formatCounted(errors, 'error')}.`, { tab: 'files' });
+    const errors = plan.report.problems.filter((p) => p.severity === 'error');
+    const { message, remedy } = errors[0] ?? { message: '', remedy: '' };
+    return closed('fix', `The plan has ${formatCounted(errors.length, 'error')}.`, {
+      tab: 'files',
+      remedy: `${message} ${remedy}`,
+    });
   }
   const storage = engine.info?.storage;
   if (output.kind === 'downloads' && storage && !storage.available) {

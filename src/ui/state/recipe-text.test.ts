@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest';
-import type { Recipe } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-format';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { methodById, methods } from '../../merge/methods/index';
 import { unknownAtLines } from '../../merge/recipe-names';
-import { amalgamCommand, mergekitCommand, recipeFromText } from '../recipe/RecipeText';
+import { recipeFromText } from '../recipe/RecipeText';
 import { buildRecipe } from './built-recipe';
 import { recipeState } from './opened-recipe';
 import { addPredictedRun } from './predicted-runs';
@@ -134,31 +133,4 @@ test('a method begins in the menu of runs as in the form', () => {
     const formed = setMethod(three, methodById.get(three.method), method);
     expect(run?.recipe, method.id).toEqual(buildRecipe(formed, [], method));
   }
-});
-
-const recipe: Recipe = { mergeMethod: 'ties', models: [], parameters: {}, amalgam: {} };
-
-test.each<[string, Partial<Recipe>, string]>([
-  ['the size of shards', {}, 'mergekit-yaml m.yml ./m --out-shard-size 2B'],
-  [
-    'the seed where there is one',
-    { amalgam: { shardBytes: 1_500_000_000, seed: 7 } },
-    'mergekit-yaml m.yml ./m --out-shard-size 1500000000 --random-seed 7',
-  ],
-  [
-    'a folder to fold adapters in',
-    { models: [{ model: 'a+b', parameters: {} }] },
-    'mergekit-yaml m.yml ./m --out-shard-size 2B --lora-merge-cache ./m-adapters',
-  ],
-  [
-    'several documents by another command',
-    { stages: [{ ...recipe, name: 'first' }] },
-    'mergekit-multi m.yml --intermediate-dir ./m-stages --out-path ./m --out-shard-size 2B',
-  ],
-])('mergekit is given %s', (_, change, command) => {
-  expect(mergekitCommand({ ...recipe, ...change }, 'm')).toBe(command);
-});
-
-test('Amalgam’s own command takes the same file', () => {
-  expect(amalgamCommand('m')).toBe('npm run --silent amalgam -- merge m.yml --out ./m');
 });
