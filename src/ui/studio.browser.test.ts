@@ -100,7 +100,7 @@ test('plan errors keep Merge closed and are shown with their remedy', async () =
   } as const;
   const merged = vi.fn<StudioWorker['merge']>();
   await openStudio({ problems: [problem] }, { merge: merged }, /Shapes differ/);
-  await expect.element(page.getByText('Take it out.')).toBeVisible();
+  await expect.element(page.getByText('Shapes differ. Take it out.').first()).toBeVisible();
   await expect.element(merge()).toHaveAccessibleDescription(/1.error/);
   (merge().element() as HTMLElement).click();
   expect(merged).not.toHaveBeenCalled();
