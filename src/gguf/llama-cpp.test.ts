@@ -2,8 +2,8 @@
 
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
-import { SAMPLES } from '../../e2e/disk-folder';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { SAMPLES, smallSample } from '../../e2e/disk-folder';
 import { hasLlama, type LlamaModel, llama, logProbabilities } from '../../e2e/llama-cpp';
 import { ggufInNode, mergeInNode } from '../../e2e/merge-in-node';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
@@ -15,6 +15,7 @@ import { runOracle } from '../forward/oracle';
 import { plainBlocks } from '../models/plain-block';
 import { resolveArchitecture } from '../models/resolution';
 import { scratchFolder } from '../scratch-folder.test.support';
+import type { ModelFolder } from '../sources/model-folder';
 import {
   EXPRESSIBLE_GOLDENS,
   expressibleConfig,
@@ -60,7 +61,12 @@ models:
   - {model: base+harbour, parameters: {weight: 0.4, density: 0.5}}
 amalgam: {${more}}
 `;
-  const folders = { base: 'base', workshop: 'workshop', harbour: 'harbour' };
+  const small = (name: string) => smallSample(name, join(SAMPLES, name), { layers: 2 });
+  let folders: Record<string, ModelFolder>;
+  beforeAll(async () => {
+    const [base, workshop, harbour] = await Promise.all(['base', 'workshop', 'harbour'].map(small));
+    folders = { base: base!, workshop: workshop!, harbour: harbour! };
+  });
   const text = readFileSync(join(SAMPLES, 'texts/workshop.eval.txt'), 'utf8').slice(0, 160);
   const tokenizer = createTokenizer(
     { tokenizer: readFileSync(join(SAMPLES, 'base/tokenizer.json'), 'utf8'), hasSentencePiece: false },
