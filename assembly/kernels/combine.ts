@@ -193,7 +193,7 @@ function combineTwo(
     const first = f32x4.add(zero, d0);
     const total = rounded(f32x4.add(first, d1), small);
     let votes = total;
-    if (election == 2) votes = rounded(f32x4.add(f32x4.add(zero, s0), s1), small);
+    if (election == 2 || election == 4) votes = rounded(f32x4.add(f32x4.add(zero, s0), s1), small);
     else if (election == 3) {
       const vote0 = f32x4.sub(v128.and(f32x4.gt(s0, zero), one), v128.and(f32x4.lt(s0, zero), one));
       const vote1 = f32x4.sub(v128.and(f32x4.gt(s1, zero), one), v128.and(f32x4.lt(s1, zero), one));
