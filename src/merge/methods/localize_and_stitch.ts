@@ -31,7 +31,6 @@ export const localizeAndStitch = defineMethod({
       help: 'Where a model’s largest changes are found: in each tensor, or in all of it, as the authors do: 11 % better to 50 % worse in our table.',
       default: 'tensor',
       extension: true,
-      when: [{ parameter: 'selector', is: 'method' }],
       choices: [
         { value: 'tensor', label: 'of each tensor' },
         { value: 'model', label: 'of the model' },
