@@ -17,6 +17,8 @@ import { text } from 'node:stream/consumers';
 import type { OutputHashes } from '../../src/formats/output-hashes';
 import { safetensors } from '../../src/inputs/memory-models.test.support';
 import type { EvaluateReport } from '../../src/reports/evaluate';
+import type { FindBestReport } from '../../src/reports/find-best';
+import { frontOf } from '../../src/reports/found-rows';
 import type { MergeReport } from '../../src/reports/merge';
 import { goldenFolder } from '../goldens';
 import { treeHashOfFile } from '../tree-hash';
@@ -221,6 +223,32 @@ test('plan: of a model with an adapter as of a recipe', async () => {
   const { code, stdout } = await amalgam(['plan', `${SAMPLES}/base+${SAMPLES}/kitchen`, '--json']);
   expect(code).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject({ clean: true });
+});
+
+test('search: the best recipe is written, and beside it every recipe of a front', async () => {
+  const texts = ['kitchen', 'workshop'].map((name) => {
+    const file = join(work, `${name}.txt`);
+    writeFileSync(file, readFileSync(join(samples, `texts/${name}.eval.txt`), 'utf8').slice(0, 3000));
+    return file;
+  });
+  const file = recipe(
+    `merge_method: task_arithmetic\nbase_model: ${samples}/base\nmodels:\n- {model: ${samples}/workshop, parameters: {weight: 1}}\n`,
+  );
+  const [best, report] = [join(work, 'best.yml'), join(work, 'search.json')];
+  const found = await amalgam([
+    ...['search', file, '--steps', 'search', '--front', '2', '--budget', '5', '--out', best],
+    ...[...texts.flatMap((text) => ['--text', text]), '--report', report],
+  ]);
+  expect(found.code, found.stderr).toBe(0);
+  const { rows } = JSON.parse(readFileSync(report, 'utf8')) as FindBestReport;
+  const front = frontOf(rows);
+  expect(front.length).toBeGreaterThan(0);
+  const written = readdirSync(work).filter((name) => /^best-?\d*\.yml$/.test(name));
+  expect(written.sort()).toEqual([...front.map((_, i) => `best-${i + 1}.yml`), 'best.yml']);
+  for (const name of written) {
+    const { code, stderr } = await amalgam(['plan', join(work, name)]);
+    expect(code, stderr).toBe(0);
+  }
 });
 
 test('chat: what is typed is continued, also by other weights; served, each request may set them', async () => {

@@ -16,6 +16,14 @@ export function bestRowText(row: BestRow): string {
   return `${displayName(row.label)}${lambda}: ${found}`;
 }
 
+/** Mean loss beside another's on the same text, with its error. */
+function apartText(own: TextBlocks, other: TextBlocks, comparisons: number): string {
+  const apart = pairedDifference(own, other);
+  if (!apart) return '';
+  const half = margin(apart, comparisons);
+  return `${apart.mean > 0 ? '+' : '−'}${Math.abs(apart.mean).toFixed(4)}${half === null ? '' : ` ± ${half.toFixed(4)}`}`;
+}
+
 /** The table of all that was tried to find the best merge, with its errors, and the verdict. */
 export function bestText(report: FindBestReport): string {
   const { texts, rows, best, lately, kept, overlap, measured, seconds } = report;
@@ -32,12 +40,8 @@ export function bestText(report: FindBestReport): string {
     const { mean } = meanLoss(of);
     return (isTask ? 1 - mean : Math.exp(mean)).toFixed(4);
   };
-  const against = (own: Contender) => {
-    const apart = leader && leader !== own ? pairedDifference(own.texts, leader.texts) : null;
-    if (!apart) return '';
-    const half = margin(apart, comparisons);
-    return `${apart.mean > 0 ? '+' : '−'}${Math.abs(apart.mean).toFixed(4)}${half === null ? '' : ` ± ${half.toFixed(4)}`}`;
-  };
+  const against = (own: Contender) =>
+    leader && leader !== own ? apartText(own.texts, leader.texts, comparisons) : '';
   const lines = rows.map((row) => {
     const own = all.find(({ id }) => id === row.id);
     return [
@@ -63,6 +67,12 @@ export function bestText(report: FindBestReport): string {
   const worse = kept.flatMap((share, i) => (share !== null && share < 0 ? displayName(texts[i]!.name) : []));
   const chosen = rows.find(({ id }) => id === best)!;
   const front = frontOf(rows);
+  const onFront = (own: BestRow, t: number): string[] => {
+    const alone = ({ blocks }: BestRow) => [blocks.reporting![t]!];
+    const best = front.at(-t)!;
+    const apart = own === best ? '' : apartText(alone(own), alone(best), 2 * (front.length - 1));
+    return [value(alone(own)), apart];
+  };
   return [
     `On the part that nothing was tuned or chosen on, of ${named.join(', ')}:`,
     ...columns([
@@ -86,11 +96,14 @@ export function bestText(report: FindBestReport): string {
           '',
           `The front as it was on the choosing part, with the numbers of this one, from the best on ${displayName(texts[0]!.name)} to that on ${displayName(texts[1]!.name)}:`,
           ...columns([
-            ['merge', ...texts.map(({ name }) => displayName(name))],
-            ...front.map(({ label, blocks }) => [
-              displayName(label),
-              ...blocks.reporting!.map((text) => value([text])),
-            ]),
+            [
+              'merge',
+              ...texts.flatMap(({ name }, t) => [
+                displayName(name),
+                `loss beside ${displayName(front.at(-t)!.label)}`,
+              ]),
+            ],
+            ...front.map((row) => [displayName(row.label), ...texts.flatMap((_, t) => onFront(row, t))]),
           ]),
           '',
         ]

@@ -231,9 +231,9 @@ test('of two texts the front is listed, the tuned number stands beside, and a se
     'The front as it was on the choosing part, with the numbers of this one, from the best on tales to that on recipes:',
   );
   expect(lines.slice(front + 1, front + 4).map((line) => line.split(/ {2,}/))).toEqual([
-    ['merge', 'tales', 'recipes'],
-    ['front 1', expect.stringMatching(/^4\.48/), expect.stringMatching(/^12\.1/)],
-    ['search', expect.stringMatching(/^7\.3/), expect.stringMatching(/^7\.3/)],
+    ['merge', 'tales', 'loss beside front 1', 'recipes', 'loss beside search'],
+    ['front 1', expect.stringMatching(/^4\.48/), expect.stringMatching(/^12\.1/), '+0.5100 ± 0.0000'],
+    ['search', expect.stringMatching(/^7\.3/), '+0.4900 ± 0.0000', expect.stringMatching(/^7\.3/), ''],
   ]);
 });
 

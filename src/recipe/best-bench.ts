@@ -261,24 +261,31 @@ async function openBench(
         .reduce((sum, of) => sum + ('ids' in of ? of.ids.length : of.text.length / 4), 0);
       return (passes.reduce((a, b) => a + b, 0) * read) / Math.max(1, measured);
     },
-    async solve(grams, signal, onProgress) {
+    async solve(grams, deadline, onProgress) {
+      const signal = AbortSignal.any([host.signal, deadline]);
       const done = [...contributors, ...grams].map(() => 0);
       const tellOf = (piece: number) => (at: number, total: number) => {
         done[piece] = total > 0 ? at / total : 0;
         onProgress(done.reduce((a, b) => a + b, 0) / done.length);
       };
+      const isReady = grams.map(() => false);
       const texts = contributors.map((_, i) => async (backend: Backend) => {
         await writeText(plan, i, { use: 'calibration' }, optionsOf(tellOf(i), backend, signal));
       });
-      await onThreads(texts);
       const solving = grams.map((gram, i) => async (backend: Backend) => {
         const options = optionsOf(tellOf(contributors.length + i), backend, signal);
         await ready({ recipe: withLambda(gram, 1) }, options).catch((thrown: unknown) => {
           if (signal.aborted) throw thrown;
         });
+        isReady[i] = true;
       });
-      // they come in the order of their cost: with the longest first no thread is left alone with it
-      await onThreads(solving.reverse());
+      try {
+        await onThreads(texts);
+        await onThreads(solving);
+      } catch (thrown) {
+        if (host.signal.aborted || !deadline.aborted) throw thrown;
+      }
+      return isReady;
     },
   };
 

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import type { RunTarget } from '../reports/evaluate';
 import {
@@ -80,7 +79,10 @@ function benchOf(
       });
     },
     workOf: (grams) => grams.length,
-    solve: async (_, __, onProgress) => onProgress(1),
+    async solve(grams, _, onProgress) {
+      onProgress(1);
+      return grams.map(() => true);
+    },
   };
 }
 
@@ -216,61 +218,88 @@ test('stopped and begun again it goes on from what was measured, to the same end
   expect(rest.asked.flatMap(({ targets }) => targets).length).toBe(report.measured - report.reused);
 });
 
-test('nothing is begun beyond the budget, and time that was spent before counts', async () => {
+/** A bench on which a model on a part of the text takes a second, of a clock of its own. */
+function slowBench() {
   let now = 0;
   vi.spyOn(performance, 'now').mockImplementation(() => now);
-  const slow = (): ReturnType<typeof benchOf> => {
-    const bench = benchOf(valley);
-    return {
-      ...bench,
-      async measure(targets, parts) {
-        now += 1000 * targets.length * parts.length;
-        return bench.measure(targets, parts);
-      },
-    };
+  const bench = benchOf(valley);
+  return {
+    ...bench,
+    async measure(targets: readonly RunTarget[], parts: readonly TextPart[]) {
+      now += 1000 * targets.length * parts.length;
+      return bench.measure(targets, parts);
+    },
+    pass: (seconds: number) => {
+      now += 1000 * seconds;
+    },
   };
-  const { report } = await run(slow(), { budget: 15 });
+}
+
+test('nothing is begun beyond the budget, and with the same again it goes on from what was measured', async () => {
+  const { report } = await run(slowBench(), { budget: 15 });
   expect(report.ended).toBe('budget');
   expect(report.rows.map(({ id }) => id)).toEqual(expect.arrayContaining(['base', 'given', 'linear']));
   expect(report.rows.map(({ id }) => id)).not.toContain('task_arithmetic');
   // a step in which nothing was tried brought nothing, and is not spoken of
   expect(report.lately?.seconds).not.toBe(0);
-  const again = slow();
-  const { report: repeated } = await run(again, { budget: 15 });
-  expect(again.asked).toEqual([]);
-  expect(repeated.seconds).toBeCloseTo(report.seconds, 6);
-  expect(repeated.rows).toEqual(report.rows);
+  const again = slowBench();
+  const { report: next } = await run(again, { budget: 15 });
+  const asked = again.asked.reduce((sum, { targets, parts }) => sum + targets.length * parts.length, 0);
+  expect(asked).toBeLessThanOrEqual(15);
+  expect(next.rows.length).toBeGreaterThan(report.rows.length);
+  expect(next.rows).toEqual(expect.arrayContaining(report.rows));
+  // what was measured keeps the time that it took
+  expect(next.seconds).toBeCloseTo(report.seconds + asked, 6);
   // with more of it what is tried grows, λ are searched for as long as the rest allows, and it is never overdrawn
   let rows = report.rows.length;
   for (const budget of [20, 40, 75, 110, 200]) {
     vi.stubGlobal('navigator', fakeStorage().navigator);
-    now = 0;
-    const { report: more } = await run(slow(), { budget });
+    const { report: more } = await run(slowBench(), { budget });
     expect(more.seconds, `${budget}`).toBeLessThanOrEqual(budget);
     expect(more.rows.length).toBeGreaterThanOrEqual(rows);
     rows = more.rows.length;
     vi.stubGlobal('navigator', fakeStorage().navigator);
-    now = 0;
-    const { report: onRest } = await run({ ...slow(), rest: 1 }, { budget });
+    const { report: onRest } = await run({ ...slowBench(), rest: 1 }, { budget });
     expect(onRest.seconds, `${budget}`).toBeLessThanOrEqual(budget);
   }
   expect(rows).toBeGreaterThan(15);
 });
 
-test('what is solved for too long is stopped, and what was measured stays', async () => {
-  let stopped = 0;
-  const endless: BestBench['solve'] = (_, signal) =>
-    new Promise((_resolve, reject) => {
-      signal.addEventListener('abort', () => {
-        stopped++;
-        reject(new AmalgamError('Canceled', 'Canceled.', ''));
-      });
+test('of the Gram merges the cheapest are solved that fit, and those that are not ready in time are left out', async () => {
+  const solveFor = async (budget: number, seconds: number) => {
+    vi.stubGlobal('navigator', fakeStorage().navigator);
+    let deadline = 0;
+    vi.spyOn(AbortSignal, 'timeout').mockImplementation((ms) => {
+      deadline = ms / 1000;
+      return new AbortController().signal;
     });
-  const { report } = await run({ ...benchOf(valley), solve: endless }, { budget: 3 });
-  expect(stopped).toBe(1);
-  expect(report.ended).toBe('budget');
-  expect(report.best).toBe('task_arithmetic');
-  expect(report.rows.filter(({ kind }) => kind === 'gram')).toEqual([]);
+    const bench = slowBench();
+    let asked: readonly Recipe[] = [];
+    const { report } = await run(
+      {
+        ...bench,
+        workOf: (grams) => 20 * grams.length,
+        async solve(grams) {
+          asked = grams;
+          bench.pass(Math.min(deadline, seconds * grams.length));
+          return grams.map((_, i) => seconds * (i + 1) <= deadline);
+        },
+      },
+      { budget, steps: ['methods', 'gram'] },
+    );
+    const tried = report.rows.filter(({ kind }) => kind === 'gram').map(({ id }) => id);
+    expect(report.seconds).toBeLessThanOrEqual(budget);
+    return { asked: asked.length, tried, ended: report.ended };
+  };
+  const before = (await solveFor(1000, 0)).tried;
+  expect(before.length).toBeGreaterThan(1);
+  const { report } = await run(slowBench(), { steps: ['methods'] });
+  const methods = report.seconds;
+  expect(await solveFor(methods + 10, 20)).toEqual({ asked: 0, tried: [], ended: 'budget' });
+  expect(await solveFor(methods + 30, 20)).toEqual({ asked: 1, tried: before.slice(0, 1), ended: 'budget' });
+  // slower than was estimated
+  const late = await solveFor(methods + 27 * before.length, 30);
+  expect(late).toEqual({ asked: before.length, tried: before.slice(0, -1), ended: 'budget' });
 });
 
 test('a search alone begins at the recipe as it is given; one without weights is refused', async () => {

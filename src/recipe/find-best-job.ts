@@ -70,7 +70,7 @@ export async function findBest(
 ): Promise<FindBestReport> {
   const candidates = candidatesOf(recipe);
   const measured = await openMeasured(bench, JSON.stringify([bench.key, seed, engine]), recipe.baseModel!);
-  const { elapsed } = measured;
+  const { elapsed, spent } = measured;
   const rows = new Map<string, BestRow>();
   const course: FindBestReport['course'] = [];
   let texts: BestText[] = [];
@@ -79,18 +79,19 @@ export async function findBest(
   /** Whether there is time for more. @param work models on a part of the text */
   const within = (work: number, reserve = RIVALS * bench.rest) => {
     throwIfCanceled(signal);
-    if (elapsed() < budget && elapsed() + (work + reserve) * measured.pace() <= budget) return true;
+    if (spent() < budget && spent() + (work + reserve) * measured.pace() <= budget) return true;
     ended = 'budget';
     return false;
   };
 
-  const first = candidates.filter(({ kind, reads }) =>
-    steps.includes('methods') ? !reads : kind === 'given',
+  const wanted = candidates.filter(
+    ({ kind, reads }) => kind === 'given' || steps.includes(reads ? 'gram' : 'methods'),
   );
-  const grams = candidates.filter((of) => of.reads && !first.includes(of));
+  const first = wanted.filter(({ reads }) => !reads);
+  const grams = wanted.filter(({ reads }) => reads);
   await measureModels();
   await tryAll('methods', [...first.filter((of) => !of.tuned), ...first.filter((of) => of.tuned)]);
-  if (steps.includes('gram') && within(bench.workOf(grams.map((of) => of.recipe)))) await tryGrams();
+  await tryGrams();
   if (steps.includes('search') && within(1)) await noted('search', search);
   await readOn(steps.at(-1)!);
 
@@ -150,20 +151,25 @@ export async function findBest(
     }
   }
 
-  /** What is solved counts with the time that it takes now: another time it is there. */
+  /** As many Gram merges, the cheapest first, as can be solved and tried in the time; those that are not ready by then are left out. */
   async function tryGrams(): Promise<void> {
-    const label = grams.map((of) => of.label).join(', ');
+    const tries = (size: number) => size * USUAL_WORK;
+    const work = (size: number) => bench.workOf(grams.slice(0, size).map((of) => of.recipe)) + tries(size);
+    let size = grams.length;
+    while (size > 0 && !within(work(size))) size--;
+    if (size === 0) return;
+    const asked = grams.slice(0, size);
+    const label = asked.map((of) => of.label).join(', ');
     const told = (share: number) => tell('gram', label, share * grams.length, grams.length);
-    const deadline = AbortSignal.timeout(Math.min(MOST_MS, Math.ceil(1000 * (budget - elapsed()))));
-    const recipes = grams.map((of) => of.recipe);
-    try {
-      await bench.solve(recipes, AbortSignal.any([signal, deadline]), told);
-    } catch (thrown) {
-      if (signal.aborted || !deadline.aborted) throw thrown;
-      ended = 'budget';
-      return;
-    }
-    await tryAll('gram', grams);
+    const kept = (tries(size) + RIVALS * bench.rest) * measured.pace();
+    const deadline = AbortSignal.timeout(Math.min(MOST_MS, Math.ceil(1000 * (budget - spent() - kept))));
+    const recipes = asked.map((of) => of.recipe);
+    const ready = await bench.solve(recipes, deadline, told);
+    if (ready.includes(false)) ended = 'budget';
+    await tryAll(
+      'gram',
+      asked.filter((_, i) => ready[i]),
+    );
   }
 
   /** As many candidates side by side as there is time for, the first however long it takes. */
@@ -338,7 +344,7 @@ export async function findBest(
 
   function tell(name: BestStep, item: string, done: number, total: number, fresh: BestRow[] = []): void {
     const now = elapsed();
-    const left = Math.max(0, budget - now);
+    const left = Math.max(0, budget - spent());
     const rest = name === 'search' || done === 0 ? left : (now / done) * (total - done);
     const secondsLeft = Math.min(left, rest);
     onProgress({ step: name, item, done, total, seconds: now, secondsLeft, rows: fresh, texts });

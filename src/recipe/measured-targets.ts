@@ -29,10 +29,15 @@ export interface BestBench {
   /** Work of solving Gram merges, in models measured on a part of the text. */
   workOf(grams: readonly Recipe[]): number;
   /**
-   * Solves Gram merges ahead, several at once; one that fails does so again when it is measured.
-   * @throws AmalgamError `Canceled`: what was solved is there the next time
+   * Solves Gram merges ahead, several at once, and says which are ready; one that fails does so again when it is measured. What
+   * was solved of the others by the deadline is there the next time.
+   * @throws AmalgamError `Canceled`
    */
-  solve(grams: readonly Recipe[], signal: AbortSignal, onProgress: (share: number) => void): Promise<void>;
+  solve(
+    grams: readonly Recipe[],
+    deadline: AbortSignal,
+    onProgress: (share: number) => void,
+  ): Promise<boolean[]>;
 }
 
 interface MeasuredHeader extends RecordHeader {
@@ -49,7 +54,8 @@ export async function openMeasured(bench: BestBench, key: string, base: string) 
   );
   const count = { measured: 0, reused: 0 };
   /** Seconds that stored results took when they were measured. */
-  let earlier = bench.seconds;
+  let earlier = 0;
+  const spent = () => bench.seconds + (performance.now() - begun) / 1000;
   /** Measuring so far, in models on a part of the text. */
   const pace = { seconds: 0, work: 0 };
   return {
@@ -92,7 +98,9 @@ export async function openMeasured(bench: BestBench, key: string, base: string) 
       return all.map(({ outcome }) => outcome!);
     },
     /** Seconds of the job, with those that stored results took. */
-    elapsed: () => earlier + (performance.now() - begun) / 1000,
+    elapsed: () => earlier + spent(),
+    /** Seconds of the job alone. */
+    spent,
     /** Seconds for a model on a part of the text. */
     pace: () => pace.seconds / Math.max(1, pace.work),
     count: () => ({ ...count }),

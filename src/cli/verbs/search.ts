@@ -1,10 +1,11 @@
-import { basename, resolve } from 'node:path';
+import { basename, join, parse, resolve } from 'node:path';
 import process from 'node:process';
 import { formatSeconds } from '../../formats/quantity';
-import { copyOf } from '../../formats/recipe';
+import { copyOf, type Recipe } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-format';
 import { bestOptions, searchOptions } from '../../recipe/options';
-import { BEST_STEPS } from '../../reports/find-best';
+import { BEST_STEPS, type BestRow } from '../../reports/find-best';
+import { frontOf } from '../../reports/found-rows';
 import type { TaskSource } from '../../reports/tasks';
 import { itemOptions } from '../../tasks/options';
 import { defineVerb, runOptions, usage } from '../arguments';
@@ -18,9 +19,13 @@ export const searchVerb = defineVerb({
   name: 'search',
   subjects: ['recipe.yml'],
   about:
-    'Finds the best merge of a recipe’s models: methods that read no text at their own λ (those that never came near the best are left out), then Gram merges, then weights, t, λ and density around the best, gradients and filters times a factor; on texts, on tasks (as for evaluate), or on text that the contributors generate. One part of it is tuned on, one compared on, and the table is of a third. Nothing is merged; the best recipe goes to BEST.yml. What was measured is kept: the same command goes on from there, also with a larger budget.',
+    'Finds the best merge of a recipe’s models: methods that read no text at their own λ (those that never came near the best are left out), then Gram merges, then weights, t, λ and density around the best, gradients and filters times a factor; on texts, on tasks (as for evaluate), or on text that the contributors generate. One part of it is tuned on, one compared on, and the table is of a third. Nothing is merged; the best recipe goes to BEST.yml. What was measured is kept: the same command goes on from there, with as much time again.',
   options: {
-    out: { kind: 'text', argument: 'BEST.yml', help: 'Where the recipe of the best is written.' },
+    out: {
+      kind: 'text',
+      argument: 'BEST.yml',
+      help: 'Where the recipe of the best is written; those of a front beside it, as BEST-1.yml and on.',
+    },
     steps: { kind: 'list', argument: BEST_STEPS.join(','), help: 'What is tried; all of it unless said.' },
     text: { kind: 'list', whole: true, argument: 'FILE', help: 'A text to measure on.' },
     tokens: { kind: 'list', whole: true, argument: 'IDS.json', help: 'A text as token ids.' },
@@ -88,21 +93,35 @@ export const searchVerb = defineVerb({
       },
     );
     if (out !== undefined) {
-      const { target } = report.rows.find(({ id }) => id === report.best)!;
-      const best = 'recipe' in target ? target.recipe : copyOf(target.model);
-      // models and texts by the names that the recipe has for them
-      const shortNames = new Map([...publishedTexts(recipe)].map(([name, short]) => [short, name]));
-      const { mergeMethod, baseModel, parameters, models = [] } = renameTexts(best, shortNames);
-      const given = [recipe.baseModel, ...(recipe.models ?? []).map(({ model }) => model)];
-      const opened = [job.recipe.baseModel, ...(job.recipe.models ?? []).map(({ model }) => model)];
-      const nameOf = (model: string) => given[opened.indexOf(model)] ?? model;
-      const { baseModel: _, ...rest } = recipe;
-      const named = models.map((entry) => ({ ...entry, model: nameOf(entry.model) }));
-      const base = baseModel === undefined ? {} : { baseModel: nameOf(baseModel) };
-      await writeWhole(out, formatRecipe({ ...rest, ...base, mergeMethod, parameters, models: named }));
+      const front = options.front === undefined ? [] : frontOf(report.rows);
+      const best = report.rows.find(({ id }) => id === report.best)!;
+      await writeWhole(out, formatRecipe(inOwnNames(best, recipe, job.recipe)));
+      for (const [i, row] of front.entries()) {
+        await writeWhole(numbered(out, i + 1), formatRecipe(inOwnNames(row, recipe, job.recipe)));
+      }
     }
     await writeReport(report);
     await write(`${bestText(report)}\n`);
     return 0;
   },
 });
+
+/** `best.yml` as `best-1.yml`. */
+function numbered(file: string, number: number): string {
+  const { dir, name, ext } = parse(file);
+  return join(dir, `${name}-${number}${ext}`);
+}
+
+/** The recipe of a row, models and texts by the names that the person's recipe has for them. */
+function inOwnNames({ target }: BestRow, recipe: Recipe, opened: Recipe): Recipe {
+  const found = 'recipe' in target ? target.recipe : copyOf(target.model);
+  const shortNames = new Map([...publishedTexts(recipe)].map(([name, short]) => [short, name]));
+  const { mergeMethod, baseModel, parameters, models = [] } = renameTexts(found, shortNames);
+  const namesOf = (of: Recipe) => [of.baseModel, ...(of.models ?? []).map(({ model }) => model)];
+  const [given, known] = [namesOf(recipe), namesOf(opened)];
+  const nameOf = (model: string) => given[known.indexOf(model)] ?? model;
+  const { baseModel: _, ...rest } = recipe;
+  const named = models.map((entry) => ({ ...entry, model: nameOf(entry.model) }));
+  const base = baseModel === undefined ? {} : { baseModel: nameOf(baseModel) };
+  return { ...rest, ...base, mergeMethod, parameters, models: named };
+}
