@@ -1,6 +1,6 @@
 /** What measures merges to find the best of them: texts in their parts, tasks, engines, Gram merges that are solved once. */
 import type { Backend } from '../backend/backend';
-import type { CalibrationSize } from '../calibration/calibration';
+import { type CalibrationSize, TOKENS_PER_INPUT } from '../calibration/calibration';
 import { type CalibrationOptions, openAhead, writeText } from '../calibration/calibration-context';
 import { calibrate } from '../calibration/job';
 import type { Datasets } from '../dataset/job';
@@ -47,7 +47,7 @@ export async function runFindBest(request: FindBestRequest, host: BestHost) {
   const begun = performance.now();
   requireTwo(request);
   const reading = (await host.plan({ recipe: readingRecipe(request.recipe) })).plan;
-  const sized = { ...request, recipe: withReading(request.recipe, reading) };
+  const sized = { ...request, recipe: withReading(request.recipe, reading, request.budget) };
   const engines = openEngines(request.engine);
   try {
     const bench = await openBench(sized, host, engines, begun);
@@ -87,25 +87,29 @@ function openEngines(choice: BackendChoice) {
   };
 }
 
-/** Size of the text that every contributor reads for Gram merges, by the elements of the base; every token is a step of generating. */
-const READS = [
-  { below: 2e6, windows: 33, length: 128 },
-  { below: 2e7, windows: 32, length: 256 },
-];
+/** Elements of the base times tokens that every contributor reads for Gram merges, in a second of the budget: 4 224 of the sample in 20 s. */
+const READ_A_SECOND = 2.5e8;
+/** Longest text that is read in windows of half the length: every token of one is a step of generating. */
+const SHORT = 2 ** 13;
 
-/** The recipe with a size for what its models read, at least 12 tokens per input of the widest layer, unless it has one. */
-function withReading(recipe: Recipe, { tensors }: Plan): Recipe {
+/** The recipe with a size for what its models read, what is advised or more as far as there is time, unless it has one. */
+function withReading(recipe: Recipe, { tensors }: Plan, budget: number): Recipe {
   const { calibration_windows, calibration_window } = recipe.parameters;
+  if (calibration_windows !== undefined || calibration_window !== undefined) return recipe;
   const elements = tensors.reduce((sum, of) => sum + of.elements, 0);
-  const size = READS.find(({ below }) => elements < below);
-  if (!size || calibration_windows !== undefined || calibration_window !== undefined) return recipe;
-  const reading = { calibration_windows: size.windows, calibration_window: size.length };
+  const inBlocks = tensors.filter(({ role }) => role.layer !== null);
+  const widest = Math.max(1, ...inBlocks.map(({ shape }) => Math.max(...shape)));
+  const usual = textSize({});
+  const wanted = Math.max(TOKENS_PER_INPUT * widest, (budget * READ_A_SECOND) / elements);
+  const tokens = Math.min(usual.windows * usual.length, wanted);
+  const length = tokens > SHORT ? usual.length : usual.length / 2;
+  const reading = { calibration_windows: Math.ceil(tokens / length), calibration_window: length };
   return { ...recipe, parameters: { ...recipe.parameters, ...reading } };
 }
 
 /** Share of the budget that writing the text to compare on may take, however slow the models are: the rest is for merges. */
 const WRITING_SHARE = 1 / 3;
-/** Calibration whose held-out text merges are compared on: more and shorter windows than those of {@link READS}, as every token is a step. */
+/** Calibration whose held-out text merges are compared on: more and shorter windows than those that are read, as every token is a step. */
 function comparedSize({ parameters }: Recipe): CalibrationSize {
   const { windows, length } = textSize(parameters);
   return { windows: 3 * windows, length: Math.max(32, length / 2) };
@@ -303,7 +307,7 @@ async function openBench(
     );
     const known = await records.find<StretchesHeader>('stretches');
     if (known) return known.header.stretches;
-    const tried = candidatesOf(recipe).filter(({ reads }) => !reads);
+    const tried = candidatesOf(recipe).filter(({ reads, trims }) => !reads && !trims);
     const probe: RunTarget[] = [{ recipe: tried[0]!.recipe }];
     // the first time models are opened
     await measureAll(probe, ['choosing'], firstOf(parts, 1));

@@ -13,6 +13,8 @@ export interface Candidate extends Pick<BestRow, 'id' | 'kind' | 'label'> {
   tuned: boolean;
   /** The models are run over text first: minutes, where others take seconds. */
   reads: boolean;
+  /** Its changes are trimmed: on the sets of docs/importance.md never the best, and every λ is another selection. */
+  trims: boolean;
 }
 
 /** Parameters of a recipe for its calibration text. */
@@ -100,11 +102,12 @@ export function candidatesOf(recipe: Recipe): Candidate[] {
       return {
         ...{ id: method.id, kind: 'method', recipe: made, reads: false },
         tuned: method.parameters.lambda !== undefined,
+        trims: density !== undefined && !FIRST.includes(method.id),
         label: typeof density === 'number' ? `${title} ${density.toFixed(2)}` : title,
       };
     });
   const gram = (kind: 'method' | 'gram') => (of: typeof CHANGES | (typeof GRAM)[number]) => ({
-    ...{ id: of.id, label: of.label, kind, tuned: true, reads: kind === 'gram' },
+    ...{ id: of.id, label: of.label, kind, tuned: true, reads: kind === 'gram', trims: false },
     recipe: by(recipe, methodById.get('gram')!, of.parameters),
   });
   const others = [...fitting, gram('method')(CHANGES), ...GRAM.map(gram('gram'))];
@@ -124,7 +127,7 @@ function givenOf(recipe: Recipe): Candidate | undefined {
   return {
     ...{ id: 'given', kind: 'given', label: `${title} as given` },
     recipe: reads ? recipe : withoutReading(recipe),
-    ...{ tuned: lambda === 'auto', reads },
+    ...{ tuned: lambda === 'auto', reads, trims: false },
   };
 }
 

@@ -1,6 +1,6 @@
 /**
  * The best merge of some models: methods that read no text first, each at its own λ, then Gram merges, then weights, λ and
- * density by CMA-ES (linalg/cma-es.ts) from the best on, all merged as they are read and nothing written. Settings are tuned on
+ * density by CMA-ES (linalg/cma-es.ts) from the best on, then methods that trim, all merged as they are read and nothing written. Settings are tuned on
  * one part of the text, rows compared on another, figures reported of a third. What was measured is stored with the time that
  * it took: one that was stopped goes on from there in the same way.
  */
@@ -87,13 +87,16 @@ export async function findBest(
   const wanted = candidates.filter(
     ({ kind, reads }) => kind === 'given' || steps.includes(reads ? 'gram' : 'methods'),
   );
-  const first = wanted.filter(({ reads }) => !reads);
+  const first = wanted.filter(({ reads, trims }) => !reads && !trims);
   const grams = wanted.filter(({ reads }) => reads);
+  const trimmed = wanted.filter(({ trims }) => trims);
   await measureModels();
   await tryAll('methods', [...first.filter((of) => !of.tuned), ...first.filter((of) => of.tuned)]);
-  await tryGrams();
+  await noted('gram', tryGrams);
   if (steps.includes('search') && within(1)) await noted('search', search);
-  await readOn(steps.at(-1)!);
+  const last = steps.at(-1)!;
+  await tryAll(last, trimmed);
+  await readOn(last);
 
   const won = winnerOf(inOrder().filter(({ kind }) => kind !== 'also'));
   if (!won) throw failure();
@@ -178,9 +181,9 @@ export async function findBest(
       const { tuned } = all[at]!;
       let size = all.slice(at, at + TOGETHER).filter((of) => of.tuned === tuned).length;
       while (size > 1 && !within(size * USUAL_WORK)) size--;
-      if (!within(USUAL_WORK) && (at > 0 || name !== 'methods')) return;
-      const group = all.slice(at, at + size);
-      await noted(name, () => tryGroup(name, group));
+      const isFirst = [...rows.values()].every(({ kind }) => kind !== 'given' && kind !== 'method');
+      if (!within(USUAL_WORK) && !isFirst) return;
+      await tryGroup(name, all.slice(at, at + size));
       at += size;
     }
   }
@@ -252,7 +255,7 @@ export async function findBest(
       return start ? [openTuning(start, seed + i, aim)] : [];
     });
     if (tunings.length > 0) return tune(tunings);
-    if (steps.length > 1) return;
+    if (steps.length > 1 || ended === 'budget') return;
     throw new AmalgamError(
       'Usage',
       `${recipe.mergeMethod} has neither weights nor λ to search for.`,
