@@ -37,7 +37,7 @@ export function calibrationChoice(plan: Plan): CalibrationChoice {
 }
 
 /** Quantity that a Gram merge matches, layer by layer. */
-export type Match = 'inputs' | 'outputs' | 'stream' | 'changes';
+export type Match = 'inputs' | 'outputs' | 'stream' | 'both' | 'changes';
 
 /** Quantity that the plan's Gram merge matches. */
 export function matchOf(plan: Plan): Match {
@@ -146,7 +146,7 @@ export function calibrationBytes(
   const layer = 4 * hidden * (4 * hidden + 3 * widest);
   const grams = 4 * (3 * hidden ** 2 + widest ** 2);
   if (match !== 'inputs') {
-    const products = 4 * widest * (2 * widest + (match === 'stream' ? hidden : 0));
+    const products = 4 * widest * (2 * widest + (match === 'outputs' ? 0 : hidden));
     return models * (2 * rows * hidden * 4 + layer + products) + layer;
   }
   return models * (rows * hidden * 4 + 2 * layer + grams);

@@ -20,7 +20,7 @@ import {
 } from './calibration-work';
 import { eachMatchedSite } from './layer-grams';
 import { embeddingTensor, type LinearTensor } from './linear-tensors';
-import { matchOf } from './plan-problems';
+import { type Match, matchOf } from './plan-problems';
 import {
   factorsName,
   type SolutionHeader,
@@ -34,9 +34,33 @@ import {
 
 /** All contributors side by side: the merged changes, and how much each counts in the rows of the embedding. */
 export async function prepareSolutions(job: Job): Promise<Prepared> {
+  const match = matchOf(job.plan);
+  if (match !== 'both') return solutionsBy(match, job);
+  const inputs = await solutionsBy('inputs', job);
+  return meanOf(inputs, await solutionsBy('stream', job));
+}
+
+/** Solutions halfway between two. */
+function meanOf(one: Prepared, other: Prepared): Prepared {
+  return {
+    ...one,
+    solution(tensor) {
+      const [a, b] = [one.solution(tensor), other.solution(tensor)];
+      if (!a || !b) return undefined;
+      return {
+        ...a,
+        async values(begin, end) {
+          const [values, more] = await Promise.all([a.values(begin, end), b.values(begin, end)]);
+          return values.map((value, i) => (value + more[i]!) / 2);
+        },
+      };
+    },
+  };
+}
+
+async function solutionsBy(match: Exclude<Match, 'both'>, job: Job): Promise<Prepared> {
   const { contributors, base, engine, architecture, plan, read, size } = job;
   const solutions = new Map<string, PreparedSolution>();
-  const match = matchOf(plan);
   const embedding = embeddingTensor(architecture, plan);
   const byTokens = embedding?.parameters.embedding === 'tokens' && match !== 'changes';
   const form = gramForm(job);
@@ -83,7 +107,7 @@ export async function prepareSolutions(job: Job): Promise<Prepared> {
       if (job.factored) return solveFactors(tensor, grams, { engine, work, read, folder });
       return solve(tensor, { match, grams }, work);
     });
-  } else if (goesThrough) await matchMissing(job, missing, prepared, keep, solve);
+  } else if (goesThrough) await matchMissing(job, missing, prepared, keep, solve, match === 'stream');
   else await solveChanges(job, missing, keep, solve);
   if (byTokens) weights ??= await weighRows();
   return prepared;
@@ -108,6 +132,7 @@ async function matchMissing(
   prepared: Prepared,
   keep: Keep<SolutionHeader>,
   solve: Solve,
+  streams: boolean,
 ): Promise<void> {
   const { contributors, engine, progress, signal, plan } = job;
   const all = contributors.map((_, i) => i);
@@ -121,7 +146,7 @@ async function matchMissing(
           engine,
           passages,
           merged: merged.runner,
-          streams: matchOf(plan) === 'stream',
+          streams,
           wanted: (layer) => sitesOf(missing[layer]!),
           ...(signal && { signal }),
           onStep: (layer) => progress?.advance(1, layer < 0 ? 'embedding' : `layer ${layer}`),

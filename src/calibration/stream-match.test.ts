@@ -32,9 +32,9 @@ describe('a Gram merge that matches outputs and the stream, against the forward 
   const list = names.map((name) => `  - {model: ${name}, parameters: {calibration: ${name}}}\n`).join('');
   const size = `calibration_windows: ${WINDOWS}, calibration_window: ${LENGTH}`;
 
-  const matched = (parameters: string) =>
+  const matched = (parameters: string, match = 'stream') =>
     calibrateInNode(
-      `merge_method: gram\nbase_model: base\nmodels:\n${list}parameters: {match: stream, lambda: 1, ${size}${parameters}}\nout_dtype: float32\n`,
+      `merge_method: gram\nbase_model: base\nmodels:\n${list}parameters: {match: ${match}, lambda: 1, ${size}${parameters}}\nout_dtype: float32\n`,
       models,
     );
 
@@ -113,6 +113,19 @@ describe('a Gram merge that matches outputs and the stream, against the forward 
       const more = await matched(', sum: 0.2');
       expect(more.report.importance).toMatchObject({ computed: 0 });
       expect(farthest(await more.tensor(name), wanted)).toBeLessThan(1e-6);
+    },
+  );
+
+  test.each(['self_attn.o_proj', 'mlp.down_proj', 'input_layernorm'])(
+    'both: %s halfway between what the inputs and the stream ask for',
+    async (layer) => {
+      const name = `model.layers.1.${layer}.weight`;
+      const stream = await merged.tensor(name);
+      const inputs = await (await matched('', 'inputs')).tensor(name);
+      const both = await matched('', 'both');
+      expect(both.report.importance).toMatchObject({ computed: 0 });
+      const wanted = inputs.map((v, e) => (v + stream[e]!) / 2);
+      expect(farthest(await both.tensor(name), wanted)).toBeLessThan(1e-6);
     },
   );
 

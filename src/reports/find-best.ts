@@ -7,7 +7,7 @@ import type { RunTarget, TextInput } from './evaluate';
 import { type Estimate, type LossBlock, margin, meanLoss, pairedDifference } from './paired-error';
 import type { ScoreTasksRequest } from './tasks';
 
-/** What is tried, in this order: methods that read no text, Gram merges, and weights, λ and density by CMA-ES from the best on. */
+/** What is tried, in this order: methods that read no text, Gram merges, weights, λ and density by CMA-ES from the best on, and then methods that trim. */
 export const BEST_STEPS = ['methods', 'gram', 'search'] as const;
 export type BestStep = (typeof BEST_STEPS)[number];
 
@@ -53,7 +53,7 @@ export interface BestText {
 
 /** A model or merge, measured. */
 export interface BestRow {
-  /** `base`, `model <id>`, `given`, `<method>`, `gram stream`, `gram changes`, `search`, `front <share> : <share>`, `also <number>`: the same in every message. */
+  /** `base`, `model <id>`, `given`, `<method>`, `gram stream`, `gram both`, `gram changes`, `search`, `front <share> : <share>`, `also <number>`: the same in every message. */
   id: string;
   kind: 'base' | 'contributor' | 'given' | 'method' | 'gram' | 'search' | 'also';
   label: string;

@@ -22,7 +22,7 @@ export const gram = defineMethod({
     match: {
       kind: 'choice',
       label: 'match',
-      help: 'inputs: each layer by itself, where the models’ own inputs are active. outputs: layer by layer, what each model’s layer puts out, from the inputs of the model merged so far; twice the passes. stream: also what the merged model has lost before that layer; best. changes: no text is read, the changes stand for the inputs.',
+      help: 'inputs: each layer by itself, where the models’ own inputs are active. outputs: layer by layer, what each model’s layer puts out, from the inputs of the model merged so far; twice the passes. stream: also what the merged model has lost before that layer. both: the mean of inputs and stream; nowhere far from the best. changes: no text is read, the changes stand for the inputs.',
       default: 'inputs',
       extension: true,
       calibrates: true,
@@ -30,6 +30,7 @@ export const gram = defineMethod({
         { value: 'inputs', label: 'inputs' },
         { value: 'outputs', label: 'outputs, layer by layer' },
         { value: 'stream', label: 'outputs and the stream' },
+        { value: 'both', label: 'inputs and the stream' },
         { value: 'changes', label: 'changes, no text' },
       ],
     },

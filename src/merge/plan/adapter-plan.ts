@@ -234,7 +234,7 @@ function planTensors(
         [module],
       );
     }
-    if (isGram(combination) && (whole.match === 'outputs' || whole.match === 'stream')) {
+    if (isGram(combination) && ['outputs', 'stream', 'both'].includes(String(whole.match))) {
       refuse(
         `With match: ${whole.match} the merged change depends on the base, so it is not of the rank of the LoRAs.`,
         'Set match: inputs, or combination: merged_svd, which cuts it.',
