@@ -11,9 +11,7 @@ import {
   twoLosses,
 } from '../reports/find-best';
 import { type LossBlock, meanLoss, pairedDifference } from '../reports/paired-error';
-import { stretchesOf } from '../reports/text-parts';
 import { fakeStorage } from '../store/opfs.test.fake';
-import { candidatesOf } from './candidates';
 import { findBest } from './find-best-job';
 import type { BestBench, Outcome } from './measured-targets';
 
@@ -401,32 +399,4 @@ test('a search that fits the tuning text alone is said to, one that holds elsewh
     /fits the text it was tuned on: there perplexity changed by −\d.* on other text by /,
   );
   expect(await words(valley)).toBeNull();
-});
-
-test('stretches of a text cover it without cutting words, and a text that is too short is refused', () => {
-  const words = Array.from({ length: 4000 }, (_, i) => `word${i}`);
-  const known = new Set(words);
-  const text = words.join(' ');
-  const stretches = stretchesOf({ text }, 'text').map((of) => ('text' in of ? of.text : ''));
-  expect(stretches.length).toBe(48);
-  for (const stretch of stretches) {
-    expect(stretch.length).toBeLessThanOrEqual(1001);
-    expect(stretch.split(' ').filter((word) => !known.has(word))).toEqual([]);
-  }
-  expect(new Set(stretches).size).toBe(48);
-  const ids = Array.from({ length: 500 }, (_, i) => i);
-  expect(stretchesOf({ ids }, 'ids').flatMap((of) => ('ids' in of ? of.ids : []))).toEqual(ids.slice(0, 480));
-  expect(() => stretchesOf({ text: 'a few words' }, 'text')).toThrow(/too short/);
-});
-
-test('how much is read is no setting of a recipe that reads nothing', () => {
-  const read = { calibration_windows: 33, calibration_window: 128 };
-  const given = (own: Recipe['parameters']) =>
-    candidatesOf({ ...recipe, parameters: { ...own, ...read } })[0]!.recipe.parameters;
-  expect(given({ lambda: 1 })).toEqual({ lambda: 1 });
-  expect(given({ lambda: 1, selector: 'importance' })).toEqual({
-    lambda: 1,
-    selector: 'importance',
-    ...read,
-  });
 });
