@@ -18,7 +18,7 @@ import type { OutputHashes } from '../../src/formats/output-hashes';
 import { safetensors } from '../../src/inputs/memory-models.test.support';
 import type { EvaluateReport } from '../../src/reports/evaluate';
 import type { FindBestReport } from '../../src/reports/find-best';
-import { frontOf } from '../../src/reports/found-rows';
+import { frontOf } from '../../src/reports/find-best';
 import type { MergeReport } from '../../src/reports/merge';
 import { goldenFolder } from '../goldens';
 import { treeHashOfFile } from '../tree-hash';

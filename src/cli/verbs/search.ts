@@ -5,7 +5,7 @@ import { copyOf, type Recipe } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-format';
 import { bestOptions, searchOptions } from '../../recipe/options';
 import { BEST_STEPS, type BestRow } from '../../reports/find-best';
-import { frontOf } from '../../reports/found-rows';
+import { frontOf } from '../../reports/find-best';
 import type { TaskSource } from '../../reports/tasks';
 import { itemOptions } from '../../tasks/options';
 import { defineVerb, runOptions, usage } from '../arguments';
