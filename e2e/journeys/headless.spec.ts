@@ -228,11 +228,11 @@ test('plan: of a model with an adapter as of a recipe', async () => {
 test('search: the best recipe is written, and beside it every recipe of a front', async () => {
   const texts = ['kitchen', 'workshop'].map((name) => {
     const file = join(work, `${name}.txt`);
-    writeFileSync(file, readFileSync(join(samples, `texts/${name}.eval.txt`), 'utf8').slice(0, 3000));
+    writeFileSync(file, readFileSync(join(SAMPLES, `texts/${name}.eval.txt`), 'utf8').slice(0, 3000));
     return file;
   });
   const file = recipe(
-    `merge_method: task_arithmetic\nbase_model: ${samples}/base\nmodels:\n- {model: ${samples}/workshop, parameters: {weight: 1}}\n`,
+    `merge_method: task_arithmetic\nbase_model: ${SAMPLES}/base\nmodels:\n- {model: ${SAMPLES}/workshop, parameters: {weight: 1}}\n`,
   );
   const [best, report] = [join(work, 'best.yml'), join(work, 'search.json')];
   const found = await amalgam([
