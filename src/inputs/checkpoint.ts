@@ -11,7 +11,7 @@ import { tensorPlace, tensorRole } from '../models/tensor-role';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
 import type { Dequantized } from './dequantization';
 import { moduleFiles, moduleTensors, readTensors } from './file-tensors';
-import { ggufFilesOf } from './gguf-model';
+import { ggufFilesOf } from './gguf-files';
 import { readSmallText } from './header';
 import { nameSome } from './problems';
 import type { TensorRef } from './tensor-view';
