@@ -70,6 +70,8 @@ test('base, contributors and merge are measured on a pasted text, and continue a
   await expect(live).not.toHaveText(before!);
   await expect(page.getByText(/12\stokens in/)).toHaveCount(2);
   expect(await text.textContent()).toBe(written);
+  // beside it, perplexity on the one text that is chosen
+  await expect(page.locator('.course-line')).toHaveText([/^salad\d\.\d\d/]);
 
   // which is better is voted on without their names
   await page.getByRole('button', { name: 'Blind test…' }).click();
@@ -84,7 +86,7 @@ test('base, contributors and merge are measured on a pasted text, and continue a
   await expect(page.getByText(/^Cannot be told apart after 2: base \d, .* \d, neither 1\./)).toBeVisible();
   expect(await seriousIssues(page, '.screen')).toEqual([]);
   await page.getByRole('button', { name: 'Back' }).click();
-  await expect(live).toBeVisible();
+  await expect(page.locator('.course-line')).toBeVisible();
   expect(await seriousIssues(page, '.screen')).toEqual([]);
 
   // which of its changes made it say so

@@ -7,17 +7,22 @@ import type {
   EvaluatedModel,
   EvaluateManyReport,
   EvaluateManyRequest,
+  KeptWeights,
   RunningProgress,
   TextInput,
 } from '../reports/evaluate';
+import type { LossBlock } from '../reports/paired-error';
+import { writingRunner } from './generation';
+import type { KeptModel } from './kept-model';
 import {
   checkInput,
   DEFAULT_PROTOCOL,
   type EvaluateInput,
   type Evaluation,
+  evaluateTexts,
   startEvaluation,
 } from './perplexity';
-import type { RunningModel } from './running-model';
+import type { RunningModel, RunningOptions } from './running-model';
 import { runSideBySide, type SideBySideOptions, tokenizerKey } from './side-by-side';
 
 interface EvaluateManyOptions extends SideBySideOptions {
@@ -95,6 +100,43 @@ export async function runEvaluations(
     options,
   );
   return { models, ...report };
+}
+
+/** Tokens of a text that are read while sliders move. */
+const LIVE_TOKENS = 256;
+
+/**
+ * Losses of a model that stays open, over the first stretches of a text: whole ones, up to {@link LIVE_TOKENS} tokens.
+ * @param signal ends it between two steps; the model stays as it is
+ * @throws AmalgamError as `KeptModel.open` and `evaluateTexts`, `TokenizerUnsupported`
+ */
+export async function runLivePerplexity(
+  stretches: readonly TextInput[],
+  kept: KeptModel,
+  options: Omit<RunningOptions, 'runner' | 'live' | 'masked' | 'tokens'>,
+  weights: KeptWeights = 'auto',
+): Promise<LossBlock[]> {
+  const { signal } = options;
+  // what ends it later ends no tokenizer of the next text
+  const opening = new AbortController();
+  const stop = () => opening.abort();
+  signal.addEventListener('abort', stop);
+  const model = await kept
+    .open({ ...options, signal: opening.signal, runner: writingRunner(weights) })
+    .finally(() => signal.removeEventListener('abort', stop));
+  const own = await neededTokenizer(stretches, model);
+  const tokenizer = own && (await encodedAtOnce(stretches, own));
+  const inputs: EvaluateInput[] = [];
+  for (let left = LIVE_TOKENS, i = 0; left > 0 && i < stretches.length; i++) {
+    const { ids, bos } = await readInput(stretches[i]!, tokenizer, model);
+    // the first is not scored
+    const read = Array.from(ids).slice(0, left + 1);
+    if (read.length > 1) inputs.push({ ids: read, bos });
+    left -= read.length - 1;
+  }
+  const window = LIVE_TOKENS + 1;
+  const reports = await evaluateTexts(model.runner, inputs, { window, stride: window }, { signal });
+  return reports.flatMap(({ blocks = [] }) => blocks);
 }
 
 /** Token ids of every text for one model, or the error that prevents them. */

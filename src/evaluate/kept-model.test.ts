@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { diskFolder, SAMPLES } from '../../e2e/disk-folder';
@@ -13,8 +13,10 @@ import type { Plan } from '../merge/plan/plan';
 import { makePlan } from '../merge/plan/recipe-plan';
 import { scratchFolder } from '../scratch-folder.test.support';
 import { runGeneration } from './generation-job';
+import { runLivePerplexity } from './job';
 import { keepModel } from './kept-model';
-import { plannedConfig } from './running-model';
+import { openRunningModel, plannedConfig } from './running-model';
+import { encodeText } from './sample.test.fixture';
 
 const folder = scratchFolder();
 
@@ -128,11 +130,62 @@ test.each(['task_arithmetic', 'ties'])(
   },
 );
 
-test('a text and the next one are by one model', async () => {
+/** Losses of 256 tokens of stretches of a text, window by window, one backend and whole files. */
+async function lossesOfMerged(recipe: string, texts: readonly string[]) {
+  const model = await openRunningModel(await merged(recipe));
+  const losses: number[][] = [];
+  let left = 256;
+  for (const text of texts) {
+    const ids = encodeText(text).slice(0, left + 1);
+    const { losses: own } = await model.runner.pass({ sequences: [{ ids, from: 1 }], output: 'loss' });
+    losses.push([...own[0]!]);
+    left -= ids.length - 1;
+    if (left === 0) break;
+  }
+  model.close();
+  return losses;
+}
+
+test.each(['task_arithmetic', 'ties'])(
+  '%s: a model that stays open is measured as its recipe moves, is stopped, and writes on',
+  async (method) => {
+    const kept = keepModel();
+    const recipes = [recipeOf(1, 0.1, method), recipeOf(0.1, 1, method)];
+    const text = readFileSync(join(SAMPLES, 'texts/kitchen.eval.txt'), 'utf8');
+    const texts = [0, 200, 900, 1800].map((begin) => text.slice(begin, begin + 600));
+    const measured = async (recipe: string, stop = signal) =>
+      runLivePerplexity(
+        texts.map((own) => ({ text: own })),
+        kept,
+        {
+          ...(await planned(recipe)),
+          ...{ models, engine: 'cpu', exact: false, signal: stop, onProgress: () => {} },
+        },
+      );
+    for (const recipe of recipes) {
+      const blocks = await measured(recipe);
+      expect(blocks.reduce((sum, { tokens }) => sum + tokens, 0)).toBe(256);
+      const expected = (await lossesOfMerged(recipe, texts)).flat();
+      const sum = (values: number[]) => values.reduce((a, b) => a + b, 0);
+      expect(sum(blocks.map(({ loss }) => loss)) / sum(expected)).toBeCloseTo(1, 6);
+    }
+    const before = await written(kept, recipes[0]!);
+    const stop = new AbortController();
+    const stopped = measured(recipes[1]!, stop.signal);
+    setImmediate(() => stop.abort());
+    await expect(stopped).rejects.toMatchObject({ code: 'Canceled' });
+    expect((await written(kept, recipes[0]!)).ids).toEqual(before.ids);
+    kept.close();
+  },
+);
+
+test('a text, what is measured after it, and the next text are by one model', async () => {
   const opened = vi.spyOn(backends, 'openEvaluationBackends');
   const kept = keepModel();
   const recipe = recipeOf(1, 0.1);
   await written(kept, recipe);
+  const options = { ...(await planned(recipe)), ...{ models, engine: 'cpu' as const, exact: false, signal } };
+  await runLivePerplexity([{ text: 'Recipe: Leek Soup' }], kept, { ...options, onProgress: () => {} });
   await written(kept, recipe);
   expect(opened).toHaveBeenCalledTimes(1);
   opened.mockRestore();

@@ -35,7 +35,7 @@ it('a job that yields stops for another, which waits for its end', async () => {
         order.push('first ended');
         throw new Error('stopped');
       },
-      { yields: true },
+      { yields: 1 },
     )
     .catch((error) => error);
   const second = job.run(async () => {
@@ -50,10 +50,26 @@ it('a job that yields stops for another, which waits for its end', async () => {
 it('a job that yields does not push aside one that runs, not even its like', async () => {
   const job = oneJob();
   const first = held();
-  const running = job.run(first.work, { yields: true });
-  await expect(job.run(async () => 1, { yields: true })).rejects.toMatchObject({ code: 'Busy' });
+  const running = job.run(first.work, { yields: 1 });
+  await expect(job.run(async () => 1, { yields: 1 })).rejects.toMatchObject({ code: 'Busy' });
+  await expect(job.run(async () => 1, { yields: 2 })).rejects.toMatchObject({ code: 'Busy' });
   first.finish('done');
   expect(await running).toBe('done');
+});
+
+it('of two that yield the one that yields less goes first', async () => {
+  const job = oneJob();
+  const { work } = held();
+  const first = job.run(
+    (signal) => {
+      const stopped = new Promise<string>((_, reject) => signal.addEventListener('abort', reject));
+      return Promise.race([work(signal), stopped]);
+    },
+    { yields: 2 },
+  );
+  const refused = expect(first).rejects.toMatchObject({ code: 'Canceled' });
+  expect(await job.run(async () => 'second', { yields: 1 })).toBe('second');
+  await refused;
 });
 
 it('cancel stops the job with a code, and failures of its own pass through', async () => {

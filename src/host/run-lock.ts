@@ -126,14 +126,14 @@ export function oneJob() {
     if (current)
       throw new AmalgamError('Busy', 'Another job is still running.', 'Wait for it, or cancel it first.');
   };
-  let current: { controller: AbortController; yields: boolean; ended: Promise<void> } | undefined;
+  let current: { controller: AbortController; yields: number; ended: Promise<void> } | undefined;
   return {
     /**
-     * Runs `work` unless another job is running. A job that `yields` is stopped as soon as another wants to run.
+     * Runs `work` unless another job is running. A job is stopped as soon as one wants to run that `yields` less.
      * @throws AmalgamError `Busy`, `Canceled`, and what `work` throws
      */
-    async run<T>(work: (signal: AbortSignal) => Promise<T>, { yields = false } = {}): Promise<T> {
-      while (current?.yields && !yields) {
+    async run<T>(work: (signal: AbortSignal) => Promise<T>, { yields = 0 } = {}): Promise<T> {
+      while (current && current.yields > yields) {
         current.controller.abort();
         await current.ended;
       }

@@ -181,6 +181,15 @@ export interface AnswersRequest extends Omit<GenerationSettings, 'prompt'> {
   engine: BackendChoice;
 }
 
+/** Asks for the losses of a merge on the first tokens of some stretches of a text, while nothing else is asked for. */
+export interface LivePerplexityRequest {
+  recipe: Recipe;
+  stretches: readonly TextInput[];
+  /** As of the texts of the model. */
+  weights?: KeptWeights;
+  engine: BackendChoice;
+}
+
 /** A generated token: its text (empty where only a later one completes a character) and its probability at temperature 1. */
 export interface WrittenToken {
   text: string;

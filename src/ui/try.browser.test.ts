@@ -1,15 +1,19 @@
 import { openDB } from 'idb';
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
+import { AmalgamError } from '../errors';
 import type { BlindTest } from '../reports/blind-test';
 import type {
   AnswersRequest,
   GenerateReport,
   GenerateRequest,
+  LivePerplexityRequest,
   MemoryRequest,
   RunningProgress,
 } from '../reports/evaluate';
 import { closeStudio, idle, openTies, show, waitFor } from './open-studio.test.support';
+import type { MeasureText } from './state/measure-state';
+import { partStretches } from './state/measure-texts';
 import { editRecipe } from './state/studio';
 import { fixtureMemory, holding } from './worker-running.test.fixture';
 
@@ -159,4 +163,55 @@ test('two models are voted on without their names, by keys; the votes are counte
   await expect.element(page.getByText(/votes 0.:.2/)).toBeVisible();
   await saved.clear('tests');
   saved.close();
+});
+
+test('once a text was generated the perplexity of the chosen texts follows the recipe, and what was stopped is measured again', async () => {
+  const asked: LivePerplexityRequest[] = [];
+  const livePerplexity = async (request: LivePerplexityRequest) => {
+    asked.push(request);
+    if (asked.length === 2) throw new AmalgamError('Canceled', 'Canceled.', 'Again.');
+    const change = 1 - (request.recipe.parameters.lambda as number);
+    return [0, 0.1, 0.2, 0.3].map((more) => ({
+      loss: 64 * (1 + more - change * (0.1 + more / 10)),
+      tokens: 64,
+    }));
+  };
+  const { studio } = await openTies({}, { livePerplexity });
+  await show('Try');
+  await expect.element(page.getByText(/Measured once a text is generated/)).toBeVisible();
+  expect(asked).toHaveLength(0);
+  await page.getByRole('button', { name: 'Generate' }).click();
+  const lines = () => [...document.querySelectorAll('.course-line')].map((own) => own.textContent);
+  const names = ['common', 'kitchen', 'harbour', 'workshop'];
+  await waitFor(() =>
+    expect(lines()).toEqual(names.map((name) => `${name}${Math.exp(1.15).toFixed(2)}±\u00a00.65`)),
+  );
+  // kitchen was stopped, and its turn has come again
+  const [common, kitchen] = studio.store.getState().measure.texts;
+  const tuned = (text: MeasureText) => partStretches(text, 'quick', 'tuning');
+  expect(asked.slice(0, 3).map(({ stretches }) => stretches)).toEqual(
+    [common!, kitchen!, kitchen!].map(tuned),
+  );
+  expect(asked).toHaveLength(5);
+  // what Measure reports of is another part
+  for (const one of asked[0]!.stretches) expect(partStretches(common!, 'quick')).not.toContain(one);
+
+  editRecipe(studio, (recipe) => ({ ...recipe, parameters: { ...recipe.parameters, lambda: 0.7 } }));
+  // the mean of the blocks’ differences is −0.0345, their standard error 0.00194, and t for 3 degrees 3.18
+  const value = Math.exp(1.15 - 0.0345).toFixed(2);
+  await waitFor(() =>
+    expect(lines()).toEqual(names.map((name) => `${name}${value}\u22123.4\u00a0±\u00a00.6\u00a0%`)),
+  );
+
+  // where texts do not follow, numbers do not either: they come with the next text
+  await idle(studio);
+  await page.getByRole('checkbox', { name: 'follow the sliders' }).click();
+  const generate = vi.spyOn(studio.worker, 'generate');
+  const before = asked.length;
+  editRecipe(studio, (recipe) => ({ ...recipe, parameters: { ...recipe.parameters, lambda: 0.5 } }));
+  await waitFor(() => expect(studio.store.getState().plan.status).toBe('ready'));
+  expect(asked).toHaveLength(before);
+  await page.getByRole('button', { name: 'Generate' }).click();
+  await waitFor(() => expect(asked).toHaveLength(before + 4));
+  expect(generate).toHaveBeenCalled();
 });

@@ -9,6 +9,7 @@ import type {
   EvaluateReport,
   GenerateReport,
   GenerateRequest,
+  LivePerplexityRequest,
   MemoryReport,
   RunningProgress,
   RunTarget,
@@ -268,6 +269,13 @@ export const fixtureMemory: MemoryReport = {
   ...{ bytes: 2.9e9, weightBytes: 2.5e9, roomBytes: 6e9, factorBytes: 0.2e9, cacheBytes: 0.1e9 },
   ...{ tokens: 120, differenceBytes: 0, mergeBytes: 0, passingBytes: 0 },
 };
+
+export async function pretendLivePerplexity({
+  recipe,
+  stretches,
+}: LivePerplexityRequest): Promise<LossBlock[]> {
+  return pretendBlocks(JSON.stringify(stretches[0]), nameOf({ recipe }), 'live', 8);
+}
 
 function refuse(name: string, { cannotRun = {} }: RunningFixtureOptions): void {
   for (const [part, error] of Object.entries(cannotRun)) if (name.includes(part)) throw error;

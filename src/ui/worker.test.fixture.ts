@@ -21,6 +21,7 @@ import {
   pretendBest,
   pretendEvaluations,
   pretendGeneration,
+  pretendLivePerplexity,
   type RunningFixtureOptions,
   type Step,
 } from './worker-running.test.fixture';
@@ -119,6 +120,7 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
     generate: running(pretendGeneration),
     memoryOf: async () => fixtureMemory,
     answers: running(pretendAnswers),
+    livePerplexity: pretendLivePerplexity,
     steer: async () => false,
     ...pretendTools({
       ...{ options, layers, begin, step },

@@ -22,6 +22,7 @@ import type {
   EffectsRequest,
   EvaluateManyRequest,
   GenerateRequest,
+  LivePerplexityRequest,
   MemoryRequest,
   RunningProgress,
   RunTarget,
@@ -223,7 +224,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     deltaStatistics: planJobOf(
       async () => (await import('../merge/prediction/job')).runDeltaStatistics,
       ({ recipe }) => recipe,
-      { yields: true },
+      { yields: 1 },
     ),
     /** Hashes the written files, merges again by their metadata, stores nothing, and compares the bytes. */
     verify: (request: VerifyRequest, onProgress: Report<Progress>) =>
@@ -282,6 +283,18 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       }),
     /** Whether the live text that is being written goes on with another recipe from its next token on. */
     steer: async (recipe: Recipe) => (await live?.steer(recipe)) ?? false,
+    /** Losses of a merge on the beginning of a text, in blocks. Any other job stops it (`Canceled`). */
+    livePerplexity: ({ recipe, stretches, weights, engine }: LivePerplexityRequest) =>
+      slot.run(
+        async (signal) => {
+          const onProgress = () => undefined;
+          const ready = await readyTarget({ recipe }, engine, signal, onProgress);
+          const { runLivePerplexity } = await import('../evaluate/job');
+          const options = { ...ready, models, engine, signal, onProgress };
+          return (await liveTexts()).use((kept) => runLivePerplexity(stretches, kept, options, weights));
+        },
+        { yields: 2 },
+      ),
     /** What every weight of a merge does to a text, against those of others; nothing is written. */
     effects: (request: EffectsRequest, onProgress: Report<RunningProgress>) =>
       job.run(async (signal) => {

@@ -4,6 +4,7 @@ import { generateOptions } from '../../evaluate/options';
 import type { BlindTest } from '../../reports/blind-test';
 import type { GenerateReport, GenerationSettings, RunTarget } from '../../reports/evaluate';
 import { defaultsOf } from '../../reports/option';
+import type { LossBlock } from '../../reports/paired-error';
 
 export type WritingSettings = Required<GenerationSettings>;
 
@@ -18,6 +19,19 @@ export interface GenerationSlice {
   /** Seconds that the latest change of a recipe took in the middle of a text. */
   turnSeconds: number | null;
   blind: BlindSlice;
+  course: CourseSlice;
+}
+
+/** Perplexity of the recipe's merge on the chosen texts, as its settings change. */
+export interface CourseSlice {
+  /** Which models it is of: `modelsKey`. */
+  of: string;
+  /** Losses of a merge, by its `targetKey`, on the text of an id; the oldest first. */
+  points: readonly { text: string; key: string; blocks: readonly LossBlock[] }[];
+  /** A number is on its way. */
+  busy: boolean;
+  /** Why a merge could not be measured, by its `targetKey`. */
+  failed: { key: string; error: ErrorReport } | null;
 }
 
 /** The blind test. */
@@ -75,4 +89,5 @@ export const initialGeneration: GenerationSlice = {
     ...{ open: false, prompts: null, pair: ['base', 'run now'], test: null, tests: [] },
     error: null,
   },
+  course: { of: '', points: [], busy: false, failed: null },
 };

@@ -5,6 +5,7 @@ import { textSha256 } from '../../formats/hashes';
 import { formatBytes } from '../../formats/quantity';
 import { bytesOf } from '../../platform';
 import type { TextInput } from '../../reports/evaluate';
+import type { TextPart } from '../../reports/find-best';
 import { partsOf, QUICK_CHARACTERS, scoredText, type TextParts } from '../../reports/text-parts';
 import { freeName } from './built-recipe';
 import type { MeasureText } from './measure-state';
@@ -25,12 +26,16 @@ export function searchedText({ text }: MeasureText, amount: 'quick' | 'full'): s
 
 const parts = new WeakMap<MeasureText, Partial<Record<'quick' | 'full', TextParts>>>();
 
-/** The stretches of a text that are reported of; of a text that is too short to be cut, all of it. */
-export function partStretches(text: MeasureText, amount: 'quick' | 'full'): readonly TextInput[] {
+/** The stretches of a text in a part; of a text that is too short to be cut, all of it. */
+export function partStretches(
+  text: MeasureText,
+  amount: 'quick' | 'full',
+  part: TextPart = 'reporting',
+): readonly TextInput[] {
   const known = parts.get(text) ?? {};
   const made = known[amount] ?? partsOf(searchedText(text, amount), text.name);
   parts.set(text, { ...known, [amount]: made });
-  return made.reporting[0]!;
+  return made[part][0]!;
 }
 
 /** SHA-256 in hex of what is read of a text, quick and full. */

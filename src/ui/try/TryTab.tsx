@@ -27,6 +27,10 @@ import { useAnswer, useParts, useSlice, useStudio, useStudioState } from '../stu
 import { GenerationForm } from './GenerationForm';
 
 const BlindTest = lazy(() => import('./BlindTest').then((m) => ({ default: m.BlindTest })));
+const PerplexityCourse = lazy(() =>
+  import('./PerplexityCourse').then((m) => ({ default: m.PerplexityCourse })),
+);
+
 /** One prompt, continued by base, contributors and the chosen runs, side by side; the recipe's run follows its sliders. */
 export function TryTab() {
   const { recipe, models } = useParts('recipe', 'models');
@@ -149,7 +153,12 @@ function OnePrompt({ rows, children }: { rows: readonly EvaluationRow[]; childre
         {children}
         <Check label="follow the sliders" checked={follows} onChange={(next) => setFollowing(studio, next)} />
       </GenerationForm>
-      <Columns rows={rows} />
+      <div className="answers">
+        <Columns rows={rows} />
+        <Suspense>
+          <PerplexityCourse />
+        </Suspense>
+      </div>
     </>
   );
 }
