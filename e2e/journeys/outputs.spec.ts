@@ -41,6 +41,10 @@ test('the sample is also written as GGUF, a model is converted without a merge, 
 }) => {
   await openSample(page);
   await show(page, 'Files');
+  await page.getByRole('button', { name: 'How do their changes fit together?' }).click();
+  await expect(page.getByText(/^From the base kitchen moved/)).toHaveText(
+    /what both changed most \(50\s%\sby chance\).*; sampled from 8\stensors, /,
+  );
   await page.getByLabel('Also write GGUF').selectOption('Q4_K_M');
   await merge(page);
   await show(page, 'Files');

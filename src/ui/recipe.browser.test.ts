@@ -59,6 +59,18 @@ test('points are added, removed, set and dragged; one value comes back', async (
   expect(typeof density()).toBe('number');
 });
 
+test('LiNeS draws λ from a share in the first layer up to what it was in the last', async () => {
+  const studio = await open();
+  await page.getByRole('button', { name: 'Set λ per layer' }).click();
+  const last = Number(studio.store.getState().recipe.parameters.lambda?.[1 as never] ?? 1);
+  await page.getByRole('button', { name: 'LiNeS' }).click();
+  const models = studio.store.getState().plan.contributors.length;
+  expect(models).toBeGreaterThan(1);
+  const [first, end] = studio.store.getState().recipe.parameters.lambda as number[];
+  expect(end).toBe(last);
+  expect(first).toBeCloseTo(last / models, 2);
+});
+
 test('what curves mean outside the layers is chosen where there is a curve', async () => {
   const studio = await open();
   const ends = page.getByLabelText('Curves outside the layers');

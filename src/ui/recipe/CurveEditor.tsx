@@ -27,6 +27,8 @@ interface CurveEditorProps {
  */
 export function CurveEditor({ points, spec, label, onChange }: CurveEditorProps) {
   const layers = useStudioState((s) => s.plan.report?.layers ?? 0);
+  const models = useStudioState((s) => Math.max(1, s.plan.contributors.length));
+  const last = points.at(-1) ?? 1;
   const plot = useRef<HTMLDivElement>(null);
   // while a point is dragged the frame stays as it was
   const [frame, setFrame] = useState<{ min: number; max: number } | null>(null);
@@ -115,6 +117,15 @@ export function CurveEditor({ points, spec, label, onChange }: CurveEditorProps)
       </div>
       <div className="row tight curve-tools">
         <span className="spacer" />
+        {spec.auto ? (
+          <Button
+            className="little"
+            tip={`LiNeS (Wang et al. 2024): from 1/${models} in the first layer up to all of it in the last, where fine-tunes differ most. In our table 1–13 % worse than one λ`}
+            onClick={() => onChange([snapped(last / models, spec), last])}
+          >
+            LiNeS
+          </Button>
+        ) : null}
         <span className="small quiet">{formatCounted(points.length, 'point')}</span>
         <Button
           iconOnly

@@ -7,6 +7,7 @@ import { ErrorCard, Message } from '../parts/Message';
 import { FoldedList } from '../parts/Section';
 import { mergeGate } from '../state/merge-gate';
 import { useStudioState } from '../studio-context';
+import { SampledChanges } from './SampledChanges';
 
 /** Problems of the plan, or why there is no plan, before any weight is downloaded. */
 export function PlanProblems() {
@@ -24,6 +25,7 @@ export function PlanProblems() {
           <Problems problems={report.problems} />
           <Family family={report.family ?? []} />
           {report.stages ? <Stages stages={report.stages} /> : null}
+          <SampledChanges />
         </>
       ) : (
         <p className="quiet" role="status">
