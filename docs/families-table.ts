@@ -50,24 +50,21 @@ function familiesTable(checked: ReadonlyMap<string, CheckedType>): string {
   for (const [type, { wiring }] of types) {
     const found = checkedType(type, checked);
     const runs = wiring === undefined ? '—' : found ? 'yes' : 'unchecked';
+    const seen = found && !wiring?.masked ? found.seen : 0;
+    const isPart = seen > 0 && seen <= 0.9999;
     const abilities = [
       wiring?.masked && found ? 'masked' : runs,
-      wiring?.masked ? '—' : runs,
-      found && !wiring?.masked ? shareText(found.seen) : '—',
+      isPart ? 'part' : seen > 0 ? 'all' : '—',
       Object.hasOwn(GGUF_ARCHITECTURES, type) ? 'yes' : '—',
     ].join(' | ');
-    rows.set(abilities, [...(rows.get(abilities) ?? []), `\`${type}\``]);
+    const name = `\`${type}\`${isPart ? ` ${Math.round(100 * seen)} %` : ''}`;
+    rows.set(abilities, [...(rows.get(abilities) ?? []), name]);
   }
   return [
-    '| run | generate | importance | GGUF | model types |',
-    '| --- | --- | --- | --- | --- |',
+    '| run | importance | GGUF | model types |',
+    '| --- | --- | --- | --- |',
     ...[...rows]
       .sort(([, a], [, b]) => b.length - a.length)
-      .map(([abilities, names]) => `| ${abilities} | ${names.join(' ')} |`),
+      .map(([abilities, names]) => `| ${abilities} | ${names.join(', ')} |`),
   ].join('\n');
-}
-
-function shareText(seen: number): string {
-  if (seen > 0.9999) return 'all';
-  return seen === 0 ? '—' : `${Math.round(100 * seen)} %`;
 }
