@@ -24,6 +24,7 @@ const measureButton = () => button(/^Measure( \d|$)/);
 const row = (name: string) => page.getByRole('row', { name: new RegExp(`^[A-D]?\\s?${name}`) });
 const findButton = () =>
   page.getByRole('region', { name: 'Table of measurements' }).getByRole('button', { name: 'Find the best' });
+const front = () => page.getByRole('img', { name: /^The front between common and kitchen: / });
 const column = (name: string) => page.getByRole('columnheader', { name, exact: true });
 
 test('measuring fills the table, every number with its error; after an edit only the merge is missing', async () => {
@@ -72,6 +73,15 @@ test('what was tried comes row by row, the best first; one is used; whole texts 
   expect(merges.length).toBeGreaterThan(8);
   await expect.element(page.getByText(/^(\S+ (is the best of|leads)|None of) \d+ merges/)).toBeVisible();
   await button(/^\d+ more$/).click();
+  // four texts have no front, two have
+  await expect.element(front()).not.toBeInTheDocument();
+  for (const name of ['harbour', 'workshop']) await text(name).click();
+  await expect.element(front()).toBeVisible();
+  const tagged = [...document.querySelectorAll('.measure-table tr')].filter((tr) =>
+    /front/.test(tr.textContent!),
+  );
+  expect(front().element().querySelectorAll('.plot-point')).toHaveLength(tagged.length);
+  for (const name of ['harbour', 'workshop']) await text(name).click();
   const means = [...document.querySelectorAll('.measure-table tbody:nth-of-type(2) tr')].flatMap((tr) => {
     const found = /^(\d+\.\d+)/.exec(tr.querySelectorAll('td')[1]?.textContent ?? '');
     return found ? [Number(found[1])] : [];

@@ -14,7 +14,7 @@ interface LinePlotProps {
   upward: readonly [number, number];
   /** Upward by the logarithm: a merge that broke may be hundreds of times as perplexed, and the others would be one line. */
   wide?: boolean;
-  best: PlotPoint;
+  best: PlotPoint | undefined;
   /** Name of the axis along. */
   title: string;
   label: string;
@@ -67,7 +67,7 @@ export function LinePlot(props: LinePlotProps) {
           <title>{at.words}</title>
         </circle>
       ))}
-      <circle className="plot-ring" cx={x(best.x)} cy={y(best.y)} r={8} />
+      {best ? <circle className="plot-ring" cx={x(best.x)} cy={y(best.y)} r={8} /> : null}
     </svg>
   );
 }

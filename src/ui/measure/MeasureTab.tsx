@@ -17,6 +17,7 @@ import {
 import { isOfSample } from '../state/sample-texts';
 import { editSlice } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
+import { FrontPlot } from './FrontPlot';
 import { MeasureTable } from './MeasureTable';
 import { TaskChoice, TextChoice } from './TextChoice';
 import { useTableRows } from './use-table-rows';
@@ -47,6 +48,7 @@ export function MeasureTab() {
         <ErrorCard key={`${error.code} ${error.message}`} error={error} />
       ))}
       <MeasureTable table={table} />
+      <FrontPlot table={table} />
     </div>
   );
 }

@@ -71,7 +71,7 @@ function isJudge({ by, columns }: Table, id: string): boolean {
 export function MeasureTable({ table }: { table: Table }) {
   const columns = shownColumns(table);
   const scale = plotScale(table);
-  const front = measuredFront(table);
+  const front = measuredFront(table).points;
   const hasLambda = table.rows.some(({ row }) => row.lambda !== '');
   const width = 3 + columns.length + (hasLambda ? 1 : 0);
   return (
@@ -110,7 +110,7 @@ export function MeasureTable({ table }: { table: Table }) {
               <Row
                 key={own.row.id}
                 {...{ own, table, columns, scale, hasLambda }}
-                isFront={front.has(own.row.id)}
+                isFront={front.some(({ row }) => row === own.row)}
               />
             )}
           </Group>

@@ -48,21 +48,18 @@ export function decimalsOf(table: Pick<MeasureTable, 'leader'>, cells: readonly 
 }
 
 /**
- * Ids of the merges that none is better than on one of two texts, or two tasks, without being worse on the other; none where
- * there are not two, or fewer than two such merges.
+ * The merges that none is better than on one of two texts, or two tasks, without being worse on the other, with both numbers,
+ * from the best on the first to the best on the second; none where there are not two, or fewer than two such merges.
  */
-export function measuredFront({
-  columns,
-  rows,
-}: Pick<MeasureTable, 'columns' | 'rows'>): ReadonlySet<string> {
+export function measuredFront({ columns, rows }: Pick<MeasureTable, 'columns' | 'rows'>) {
   const kinds = [true, false].map((isTask) => columns.filter(({ kind }) => (kind === 'task') === isTask));
   const two = kinds.find(({ length }) => length === 2) ?? [];
   const all = rows.flatMap(({ row, cells }) => {
     const own = two.map((column) => cells[columns.indexOf(column)]!);
-    const isKnown = row.group !== 'models' && own.length > 0 && own.every(({ value }) => value !== null);
+    const values = own.flatMap(({ value }) => value ?? []);
     const losses = own.map(({ texts }) => meanLoss(texts).mean) as [number, number];
-    return isKnown ? [{ id: row.id, losses }] : [];
+    return row.group !== 'models' && values.length === 2 ? [{ row, values, losses }] : [];
   });
-  const front = paretoFront(all);
-  return new Set(front.length < 2 ? [] : front.map(({ id }) => id));
+  const points = paretoFront(all);
+  return { columns: two, points: points.length < 2 ? [] : points };
 }

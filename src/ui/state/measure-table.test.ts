@@ -331,13 +331,16 @@ test('of two texts the front is the merges that none beats on one without losing
   const losses = [pair(1, 2), pair(1.2, 1.5), pair(1.3, 1.6), pair(1.4, 1.1), pair(0.5, 0.5)];
   const held = measured(Object.fromEntries(ids.map((id, i) => [id, losses[i]!])), slice);
   const table = tableOf(held);
-  expect([...measuredFront(table)].sort()).toEqual(['tried first', 'tried last', 'tried middle']);
+  const { columns, points } = measuredFront(table);
+  expect(columns.map(({ name }) => name)).toEqual(['tales', 'recipes']);
+  expect(points.map(({ row }) => row.id)).toEqual(['tried first', 'tried middle', 'tried last']);
   const middle = rowOf(held, 'tried middle');
+  expect(points[1]!.values).toEqual(middle.cells.map(({ value }) => value));
   expect(middle.mean.tuned).toBeNull();
   const both = measured({ 'tried middle': pair(0.9, 0.9) }, held, 'tuning');
   expect(lossScore(rowOf(both, 'tried middle').mean.tuned!, 'perplexity')).toBeLessThan(middle.mean.value!);
   expect(rowOf(both, 'tried middle').mean.value).toBe(middle.mean.value);
-  expect(measuredFront({ ...table, columns: table.columns.slice(0, 1) }).size).toBe(0);
+  expect(measuredFront({ ...table, columns: table.columns.slice(0, 1) }).points).toEqual([]);
 });
 
 test('a column has as many decimals as its errors allow', () => {
