@@ -5,7 +5,7 @@ import type { MergeReport } from '../../reports/merge';
 import type { PlanTensor } from '../../reports/plan';
 import { heatmap } from '../charts/heatmap-data';
 import { metricById } from '../charts/metrics';
-import { arrange } from '../layers/columns';
+import { arrange, depthOf } from '../layers/columns';
 import { finishedRun, type LayersRun } from '../layers/runs';
 import { tensorCsv } from './exported-files';
 import { figureOf, figureSvg } from './figure';
@@ -127,6 +127,21 @@ describe('a figure as SVG', () => {
     expect(cell?.measured?.value).toBeCloseTo(0.3 - 0.8, 12);
     expect(both.difference?.scale.min).toBe(-(both.difference?.scale.max ?? 0));
     expect(tagsOf(figureSvg(both))).toEqual(tags);
+  });
+
+  test('what chance would give is a line of its own, on the axis of the means', () => {
+    const [own] = runs;
+    const { lines, ends, path } = depthOf(view, [{ ...own!, chanceOf: () => 0.2 }]);
+    const drawn = figureSvg(figureOf(view, [{ ...own!, chanceOf: () => 0.2 }]));
+    expect([...drawn.matchAll(/<polyline[^>]*dasharray/g)]).toHaveLength(1);
+    // means of 0.8 and 0.5 above it: the axis begins below it, and ends above the largest
+    expect(lines[0]!.map(({ value }) => value)).toEqual([0.8, 0.5]);
+    const [at, chance] = [0.8, 0.2].map((value) =>
+      Number(path([{ value, row: 0 }], 100, () => 0).split(',')[0]),
+    );
+    expect(chance).toBeGreaterThan(0);
+    expect(at).toBeLessThan(100);
+    for (const end of ends) expect(drawn).toContain(`>${end}<`);
   });
 
   test('of four runs each has its chart and its line, and they share a legend', () => {

@@ -88,7 +88,7 @@ export async function exportLayers(
 ): Promise<void> {
   const name = fileName(runs.map((run) => run.name).join(' vs '));
   if (kind === 'csv') return saveText(tensorCsv(runs), `${name}-tensors.csv`);
-  const charts = columns.map(({ run, letter, data }) => ({ title: `${letter}: ${run.name}`, data }));
+  const charts = columns.map((of) => ({ ...of, title: `${of.letter}: ${of.run.name}` }));
   const whose = subjectsOf(metric, runs[0]!.contributors).find(({ ids }) => sameItems(ids, subject));
   const title = titleOf(metric, whose?.label ?? '');
   const figure = figureOf({ metric, grid, bands, title }, charts);

@@ -4,11 +4,10 @@
  */
 import { escapeMarkup } from '../../formats/html-page';
 import { type ColorScale, scaleOver, wantsLightText } from '../charts/color-scale';
-import { type Cell, cellText, type Heatmap, rowLabel } from '../charts/heatmap-data';
+import { type Cell, cellText, rowLabel } from '../charts/heatmap-data';
 import { isUncertain, valueTexts } from '../charts/heatmap-paint';
-import { rangeOf } from '../charts/measured';
 import type { Metric } from '../charts/metrics';
-import { type CanvasView, differenceView } from '../layers/columns';
+import { type CanvasColumn, type CanvasView, depthOf, differenceView } from '../layers/columns';
 
 export interface Figure
   extends Pick<CanvasView<Metric>, 'metric' | 'grid' | 'bands' | 'scale' | 'difference'> {
@@ -18,10 +17,7 @@ export interface Figure
   charts: FigureChart[];
 }
 
-interface FigureChart {
-  title: string;
-  data: Heatmap;
-}
+type FigureChart = Pick<CanvasColumn, 'title' | 'data' | 'chanceOf'>;
 
 /**
  * Charts on one scale.
@@ -138,10 +134,7 @@ function layerAxis({ grid }: Figure, { row, top }: Places): string[] {
   ];
 }
 
-interface Block extends FigureChart {
-  metric: Metric;
-  scale: ColorScale;
-}
+type Block = FigureChart & { metric: Metric; scale: ColorScale };
 
 /** @param line color of its line among the means of the layers */
 function drawChart(
@@ -221,24 +214,18 @@ function legend({ scale, metric }: Block, { top, rows, chart }: Places, i: numbe
 }
 
 /** The mean of every layer, a line a run. */
-function layerMeans({ charts, metric }: Figure, { row, top, rows }: Places): string[] {
-  const lines = charts.map(({ data }) =>
-    data.rows.flatMap(({ mean }, r) => (mean === null ? [] : [{ value: mean, row: r }])),
-  );
-  const all = lines.flatMap((line) => line.map(({ value }) => value));
-  if (all.length === 0) return [];
-  const { least, most } = rangeOf(all);
-  const margin = (most - least) * 0.08 || Math.abs(most) * 0.02 || 0.01;
-  const x = (value: number) => ((value - least + margin) / (most - least + 2 * margin)) * PROFILE;
+function layerMeans(figure: Figure, { row, top, rows }: Places): string[] {
+  const { lines, chance, ends, path } = depthOf(figure, figure.charts);
+  if (ends.length === 0) return [];
+  const line = (points: (typeof lines)[number], look: string) =>
+    `<polyline points='${path(points, PROFILE, (r) => top + r * row + row / 2)}' fill='none' stroke-width='1.5' ${look}/>`;
   return [
     text(0, LINE + 12, 'Mean by layer'),
     `<rect y='${top}' width='${PROFILE}' height='${Math.max(1, rows - CELL.gap)}' fill='#f7f5f0'/>`,
-    ...lines.map((line, i) => {
-      const points = line.map((at) => `${x(at.value).toFixed(1)},${top + at.row * row + row / 2}`).join(' ');
-      return `<polyline points='${points}' fill='none' stroke='${RUNS[i % RUNS.length]}' stroke-width='1.5'/>`;
-    }),
-    text(0, top + rows + 18, metric.tick(least), `fill='${QUIET}'`),
-    text(PROFILE, top + rows + 18, metric.tick(most), `text-anchor='end' fill='${QUIET}'`),
+    ...(chance.length > 0 ? [line(chance, `stroke='${QUIET}' stroke-dasharray='4 3'`)] : []),
+    ...lines.map((points, i) => line(points, `stroke='${RUNS[i % RUNS.length]}'`)),
+    text(0, top + rows + 18, ends[0]!, `fill='${QUIET}'`),
+    text(PROFILE, top + rows + 18, ends[1]!, `text-anchor='end' fill='${QUIET}'`),
   ];
 }
 

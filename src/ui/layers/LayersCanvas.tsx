@@ -8,7 +8,7 @@ import { LinkButton } from '../parts/Button';
 import { RunLetter, runColor } from '../parts/Section';
 import { setView, toggleSelected } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
-import type { CanvasColumn, CanvasView } from './columns';
+import { type CanvasColumn, type CanvasView, depthOf } from './columns';
 
 /** Units of the drawing across; it is stretched to the room there is. */
 const WIDTH = 200;
@@ -23,28 +23,10 @@ interface DepthPlotProps {
 /** The mean of every layer, a line a run, beside the rows of the canvas. */
 function DepthPlot({ view, cell, heads }: DepthPlotProps) {
   const { columns, metric, grid } = view;
-  const rows = grid.layers;
   const pitch = cell + GAP;
-  const height = Math.max(1, rows.length * pitch - GAP);
-  const lines = columns.map(({ id, letter, data }, i) => ({
-    id,
-    letter,
-    place: i,
-    points: data.rows.flatMap((row, r) => (row.mean === null ? [] : [{ value: row.mean, row: r }])),
-  }));
-  const chanceOf = columns[0]?.chanceOf;
-  const chance = rows.flatMap(({ layer }, r) => {
-    const value = chanceOf?.(layer) ?? null;
-    return value === null ? [] : [{ value, row: r }];
-  });
-  const all = [...lines.flatMap((line) => line.points), ...chance].map((p) => p.value);
-  const { least, most } = rangeOf(all);
-  const margin = Math.max((most - least) * 0.08, metric.isShare ? 0.01 : Math.abs(most) * 0.02 || 0.01);
-  const [from, to] = [least - margin, most + margin];
-  const x = (value: number) => ((value - from) / (to - from)) * WIDTH;
-  const y = (row: number) => row * pitch + cell / 2;
-  const path = (points: readonly { value: number; row: number }[]) =>
-    points.map((p) => `${x(p.value).toFixed(1)},${y(p.row)}`).join(' ');
+  const height = Math.max(1, grid.layers.length * pitch - GAP);
+  const { lines, chance, ends, path } = depthOf(view, columns);
+  const drawn = (points: (typeof lines)[number]) => path(points, WIDTH, (row) => row * pitch + cell / 2);
   return (
     <figure className="layers-block layers-depth stack tight">
       <figcaption className="row tight small quiet">
@@ -55,12 +37,9 @@ function DepthPlot({ view, cell, heads }: DepthPlotProps) {
         style={{ height: heads }}
         data-bands={view.bands.length > 0 || undefined}
       >
-        {all.length > 0 ? (
-          <>
-            <span>{metric.tick(Math.max(from, metric.full.min))}</span>
-            <span>{metric.tick(metric.full.max === null ? to : Math.min(to, metric.full.max))}</span>
-          </>
-        ) : null}
+        {ends.map((end, i) => (
+          <span key={i === 0 ? 'from' : 'to'}>{end}</span>
+        ))}
       </div>
       <svg
         className="depth-plot"
@@ -68,22 +47,17 @@ function DepthPlot({ view, cell, heads }: DepthPlotProps) {
         preserveAspectRatio="none"
         style={{ height }}
         role="img"
-        aria-label={lines
-          .filter((line) => line.points.length > 0)
-          .map((line) => {
-            const { least: low, most: high } = rangeOf(line.points.map((p) => p.value));
-            return `${line.letter}: means of layers from ${metric.format(low)} to ${metric.format(high)}`;
+        aria-label={columns
+          .flatMap(({ letter }, i) => {
+            if (lines[i]!.length === 0) return [];
+            const { least, most } = rangeOf(lines[i]!.map((p) => p.value));
+            return `${letter}: means of layers from ${metric.format(least)} to ${metric.format(most)}`;
           })
           .join('; ')}
       >
-        {chance.length > 0 ? <polyline className="depth-chance" points={path(chance)} /> : null}
-        {lines.map((line) => (
-          <polyline
-            key={line.id}
-            className="depth-line"
-            style={runColor(line.place)}
-            points={path(line.points)}
-          />
+        {chance.length > 0 ? <polyline className="depth-chance" points={drawn(chance)} /> : null}
+        {columns.map(({ id }, i) => (
+          <polyline key={id} className="depth-line" style={runColor(i)} points={drawn(lines[i]!)} />
         ))}
       </svg>
     </figure>

@@ -16,7 +16,7 @@ import {
   type LayerGrid,
   layerGrid,
 } from '../charts/heatmap-data';
-import { type Measured, mean, type ShownMetric } from '../charts/measured';
+import { type Measured, mean, rangeOf, type ShownMetric } from '../charts/measured';
 import { differenceMetric } from '../charts/metric-choice';
 import { isAwaited, type Metric, measure, type Subject } from '../charts/metrics';
 import { useSameList } from '../parts/hooks';
@@ -124,6 +124,34 @@ export function useLayersView(
     () => ({ metric, subject, ...arranged, columns, scale, difference }),
     [metric, subject, arranged, columns, scale, difference],
   );
+}
+
+/** A value of a row of the canvas. */
+interface DepthPoint {
+  value: number;
+  row: number;
+}
+
+/** The means of the layers, a line a run, and what chance would give, on one axis: its ends in words, and any line drawn on it. */
+export function depthOf(
+  { metric, grid }: Pick<CanvasView, 'metric' | 'grid'>,
+  columns: readonly Pick<CanvasColumn, 'data' | 'chanceOf'>[],
+) {
+  const known = (values: readonly (number | null)[]) =>
+    values.flatMap((value, row): DepthPoint[] => (value === null ? [] : [{ value, row }]));
+  const lines = columns.map(({ data }) => known(data.rows.map((row) => row.mean)));
+  const chance = known(grid.layers.map(({ layer }) => columns[0]?.chanceOf?.(layer) ?? null));
+  const all = [...lines.flat(), ...chance].map(({ value }) => value);
+  const { least, most } = rangeOf(all);
+  const margin = Math.max((most - least) * 0.08, metric.isShare ? 0.01 : Math.abs(most) * 0.02 || 0.01);
+  const [from, to] = [least - margin, most + margin];
+  const last = metric.full.max === null ? to : Math.min(to, metric.full.max);
+  return {
+    ...{ lines, chance },
+    ends: all.length > 0 ? [Math.max(from, metric.full.min), last].map(metric.tick) : [],
+    path: (points: readonly DepthPoint[], width: number, y: (row: number) => number) =>
+      points.map((p) => `${(((p.value - from) / (to - from)) * width).toFixed(1)},${y(p.row)}`).join(' '),
+  };
 }
 
 /** B − A of two runs, around 0; null for more or fewer. */
