@@ -14,7 +14,7 @@ export const taskArithmetic = defineMethod({
   id: 'task_arithmetic',
   title: 'Task arithmetic',
   summary: 'Adds the weighted changes of every model to the base.',
-  formula: 'W = W₀ + λ · Σ wᵢ τᵢ',
+  formula: 'W = W₀ + λ · Σ wᵢ τᵢ  (/ Σ wᵢ: normalize)',
   reference: { label: 'Ilharco et al. 2022', url: 'https://arxiv.org/abs/2212.04089' },
   base: 'required',
   models: { min: 1, max: 32 },

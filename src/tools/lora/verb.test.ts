@@ -89,6 +89,15 @@ test.each([
   expect(() => verb.parse(['a', 'b', '--out', 'd', ...args])).toThrow(words);
 });
 
+test('what says how it is written is refused where nothing is', () => {
+  for (const args of [
+    ['a', 'b', '--rank', '8'],
+    ['a', '--energy', '0.9'],
+    ['a', '--format', 'mlx'],
+  ])
+    expect(() => verb.parse(args)).toThrow('give --out DIR too');
+});
+
 test('one LoRA, or two models: what is typed for one is refused for the other', () => {
   expect(verb.parse(['a']).options).toMatchObject({ scale: 1, format: 'peft', dtype: 'F32' });
   expect(verb.parse(['a', '--out', 'd', '--scale', '0.5', '--format', 'mlx']).options).toMatchObject({

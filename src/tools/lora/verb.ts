@@ -47,6 +47,20 @@ function span(ranks: readonly number[]): string {
   return least === most ? String(most) : `${least} to ${most}`;
 }
 
+/** Options of what is written, which a look at a LoRA or a difference has no use for. */
+const WRITTEN = [
+  'rank',
+  'energy',
+  'cutoff',
+  'budget',
+  'max-rank',
+  'embeddings',
+  'vectors',
+  'dtype',
+  'scale',
+  'format',
+];
+
 export const verb = toolVerb({
   name: 'lora',
   subjects: ['lora'],
@@ -63,6 +77,8 @@ export const verb = toolVerb({
       throw usage('Ranks need exactly one of --rank, --energy, --cutoff and --budget.');
     const odd = ['scale', 'format'].find((flag) => isPair && given.has(flag));
     if (odd) throw usage(`--${odd} is for one LoRA.`);
+    const idle = WRITTEN.find((flag) => given.has(flag) && !given.has('out'));
+    if (idle) throw usage(`--${idle} says what is written: give --out DIR too.`);
   },
   read: async () => undefined,
   async run(

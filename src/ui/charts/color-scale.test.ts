@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { colorScale, scaleOver } from './color-scale';
+import { colorScale, rampEnds, scaleOver } from './color-scale';
 import { heatmapOf, layerGrid } from './heatmap-data';
 import { differenceMetric } from './metric-choice';
 import { metricById, metrics } from './metrics';
@@ -65,6 +65,15 @@ test('the digits in cells tell one step of color from the next', () => {
       const texts = [0, 1, 2, 3].map((i) => metric.short(0.3 + i * step, step));
       expect(new Set(texts).size).toBe(4);
     }
+});
+
+test('the ends of the ramp say where values lie beyond', () => {
+  const trimmed = metricById('trimmed');
+  const most = Array.from({ length: 98 }, (_, i) => 0.3 + i / 400);
+  const ends = (...odd: number[]) =>
+    rampEnds(trimmed, scaleOver(trimmed, [chartOf([...most, ...odd], 0)], 'light'));
+  expect(ends(0.01, 0.99)).toEqual([expect.stringMatching(/^≤/), expect.stringMatching(/^≥/)]);
+  expect(rampEnds(trimmed, scaleOver(trimmed, [chartOf([0.3, 0.4], 0)], 'light')).join()).not.toMatch(/[≤≥]/);
 });
 
 test('a chart of one value is not colored', () => {

@@ -15,6 +15,13 @@ export interface ColorScale {
   color(value: number): string;
   /** Colors at equal steps from min to max, for the legend. */
   ramp: string[];
+  /** Whether values lie below min, and above max. */
+  beyond: readonly [boolean, boolean];
+}
+
+/** What stands at the ends of the ramp: `≤ 51 %` where values lie beyond. */
+export function rampEnds({ tick }: ShownMetric, { min, max, beyond }: ColorScale): [string, string] {
+  return [`${beyond[0] ? '≤\u00a0' : ''}${tick(min)}`, `${beyond[1] ? '≥\u00a0' : ''}${tick(max)}`];
 }
 
 const RAMP_STEPS = 17;
@@ -43,7 +50,7 @@ export function colorScale(
   const ramp = Array.from({ length: RAMP_STEPS }, (_, i) =>
     color(min + ((max - min) * i) / (RAMP_STEPS - 1)),
   );
-  return { min, max, step: (max - min) / STEPS, flat: false, color, ramp };
+  return { min, max, step: (max - min) / STEPS, flat: false, color, ramp, beyond: [false, false] };
 }
 
 /** The scale over several charts, over all values but the outermost, for colors to tell the rest apart. */
@@ -53,7 +60,13 @@ export function scaleOver(
   theme: 'light' | 'dark',
 ): ColorScale {
   const { min, max } = percentileDomain(metric, maps, extremeValues(maps));
-  const scale = colorScale(metric, min, max, theme);
+  const values = maps.flatMap(linearValues);
+  const rounding = (max - min) * 1e-6;
+  const beyond = [
+    values.some((value) => value < min - rounding),
+    values.some((value) => value > max + rounding),
+  ] as const;
+  const scale = { ...colorScale(metric, min, max, theme), beyond };
   const flat = maps.every((map) =>
     metric.diverging ? isWithinErrors(map) : isFlat(metric, linearValues(map)),
   );

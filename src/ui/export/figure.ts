@@ -3,7 +3,7 @@
  * axis of layers, the groups of modules, legends, one title and a caption. SVG in the colors of paper, without scripts. Pure.
  */
 import { escapeMarkup } from '../../formats/html-page';
-import { type ColorScale, scaleOver, wantsLightText } from '../charts/color-scale';
+import { type ColorScale, rampEnds, scaleOver, wantsLightText } from '../charts/color-scale';
 import { type Cell, cellText, rowLabel } from '../charts/heatmap-data';
 import { isUncertain, valueTexts } from '../charts/heatmap-paint';
 import type { Metric } from '../charts/metrics';
@@ -203,13 +203,14 @@ function legend({ scale, metric }: Block, { top, rows, chart }: Places, i: numbe
   if (scale.flat || (i > 0 && i < runs)) return '';
   const y = top + rows + 8;
   const step = chart / scale.ramp.length;
+  const [low, high] = rampEnds(metric, scale);
   return [
     ...scale.ramp.map(
       (color, s) =>
         `<rect x='${(s * step).toFixed(2)}' y='${y}' width='${(step + 0.3).toFixed(2)}' height='6' fill='${color}'/>`,
     ),
-    text(0, y + 18, metric.tick(scale.min), `fill='${QUIET}'`),
-    text(chart, y + 18, metric.tick(scale.max), `text-anchor='end' fill='${QUIET}'`),
+    text(0, y + 18, low, `fill='${QUIET}'`),
+    text(chart, y + 18, high, `text-anchor='end' fill='${QUIET}'`),
   ].join('');
 }
 

@@ -1,5 +1,5 @@
 import { type CSSProperties, memo, useCallback, useId, useLayoutEffect, useRef, useState } from 'react';
-import type { ColorScale } from '../charts/color-scale';
+import { type ColorScale, rampEnds } from '../charts/color-scale';
 import { HeatmapGrid } from '../charts/HeatmapGrid';
 import { cellPlace, type Heatmap } from '../charts/heatmap-data';
 import { GAP, headHeight, isUncertain } from '../charts/heatmap-paint';
@@ -179,15 +179,16 @@ const BARE = heights.map((cell) => ({ numbers: false, cell }));
 
 /** The color ramp with its ends, and the number it stands for. */
 function LegendOf({ metric, scale, label }: { metric: ShownMetric; scale: ColorScale; label: string }) {
+  const [low, high] = rampEnds(metric, scale);
   return (
     <div className="row tiny quiet nowrap legend">
       <span className="small quiet">{label}</span>
-      <span>{metric.tick(scale.min)}</span>
+      <span>{low}</span>
       <span
         className="ramp"
         style={{ backgroundImage: `linear-gradient(90deg, ${scale.ramp.join(', ')})` }}
       />
-      <span>{metric.tick(scale.max)}</span>
+      <span>{high}</span>
     </div>
   );
 }

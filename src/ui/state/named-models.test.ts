@@ -3,7 +3,7 @@ import { AmalgamError } from '../../errors';
 import { fixtureWorker } from '../worker.test.fixture';
 import { mergeGate } from './merge-gate';
 import { openSample } from './models';
-import { openAgain, openFolderAs, openNamedHub, watchNamedModels } from './named-models';
+import { openAgain, openFolderAs, openNamedHub, openSampleFamily, watchNamedModels } from './named-models';
 import { addContributor, emptyRecipe, setBase } from './recipe-state';
 import { createStudio, editRecipe } from './studio';
 
@@ -39,6 +39,16 @@ test('a model of the Hub at a commit opens by itself; what went wrong is said, a
   openAgain(studio, ref);
   expect(unopened()[ref]).toEqual({ state: 'opening' });
   expect(asked).toHaveBeenCalledTimes(2);
+});
+
+test('a sample that does not exist is said to be none, before the family is open and after', async () => {
+  const { studio, unopened } = started();
+  editRecipe(studio, () => setBase(emptyRecipe, 'samples/nothere'));
+  await openSampleFamily(studio);
+  const none = { state: 'failed', error: { code: 'NotFound' } };
+  expect(unopened()['samples/nothere']).toMatchObject(none);
+  editRecipe(studio, () => setBase(emptyRecipe, 'samples/neither'));
+  expect(unopened()['samples/neither']).toMatchObject(none);
 });
 
 test('a name in a text is asked of the Hub after a yes, and then is the name at its commit', async () => {

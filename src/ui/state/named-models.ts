@@ -4,8 +4,9 @@
  * may be that of a folder, and no hub is asked for it.
  */
 
-import { type ErrorReport, errorReport } from '../../errors';
+import { AmalgamError, type ErrorReport, errorReport } from '../../errors';
 import { isRepoId } from '../../formats/hub-id';
+import { displayName } from '../../formats/names';
 import { parseModelRef } from '../../formats/recipe';
 import { isFolderSaved, openSavedFolder } from '../local/database';
 import type { PickedFiles } from '../local/local-files';
@@ -124,6 +125,9 @@ function as(name: string, picked: PickedFiles): PickedFiles {
 export async function openSampleFamily(studio: Studio, asRecipe = false): Promise<void> {
   try {
     await openSample(studio, asRecipe);
+    const { recipe } = studio.store.getState();
+    for (const name of namedModels(recipe, true))
+      if (isSample(recipe, name) && isUnopened(studio, name)) note(studio, name, noSample(name));
   } catch (thrown) {
     const { recipe, engine } = studio.store.getState();
     const error = errorReport(thrown);
@@ -163,6 +167,15 @@ function isSample({ origins }: RecipeState, name: string): boolean {
   return (origins[name]?.kind ?? (name.startsWith('samples/') ? 'sample' : undefined)) === 'sample';
 }
 
+/** A name that the family does not have, which is open whole or not at all. */
+function noSample(name: string): Unopened {
+  const message = `The samples have no model ${displayName(name)}.`;
+  const error = errorReport(
+    new AmalgamError('NotFound', message, 'Correct its name, or take another model.'),
+  );
+  return { state: 'failed', error };
+}
+
 function openNamed(studio: Studio): void {
   const { recipe, models, unopened } = studio.store.getState();
   const open = new Set(models.map((m) => m.ref));
@@ -176,7 +189,12 @@ function openNamed(studio: Studio): void {
     if (unopened[name]) continue;
     const origin = recipe.origins[name]?.kind;
     if (origin === 'hub' || (origin === undefined && isPinnedName(name))) void openNamedHub(studio, name);
-    else if (isSample(recipe, name)) note(studio, name, { state: 'opening' });
+    else if (isSample(recipe, name))
+      note(
+        studio,
+        name,
+        models.some(({ ref }) => isSample(recipe, ref)) ? noSample(name) : { state: 'opening' },
+      );
     else
       void openGranted(
         studio,

@@ -111,6 +111,13 @@ test('a resumed merge, whose recipe comes from its journal, is the recipe of the
   }
 });
 
+test('what a method recommends goes with it, and what was chosen stays', () => {
+  const chosen = setContributorParameter(ties, ties.contributors[0]!.ref, 'density', 0.3);
+  const gram = setMethod(chosen, methodById.get('ties'), methodById.get('gram')!);
+  expect(ties.contributors.map(({ parameters }) => parameters.density)).toEqual([0.2, 0.2, 0.2]);
+  expect(gram.contributors.map(({ parameters }) => parameters.density)).toEqual([0.3, undefined, undefined]);
+});
+
 test('another value is another recipe', () => {
   const state = ties;
   const { recipe } = parseRecipe(formatRecipe(buildRecipe(state, sampleModels, methodOf(state))));

@@ -172,7 +172,7 @@ export function setParameter(recipe: RecipeState, name: string, value: SettingVa
 
 /**
  * Changes the method. Settings stay, except those that mean something else there: a parameter of the same name with another
- * kind or default goes back to the new method's default.
+ * kind or default goes back to the new method's default, and what the method before recommended goes with it.
  */
 export function setMethod(recipe: RecipeState, from: MergeMethod | undefined, to: MergeMethod): RecipeState {
   const kept = Object.entries(recipe.parameters).filter(([name]) => {
@@ -180,11 +180,24 @@ export function setMethod(recipe: RecipeState, from: MergeMethod | undefined, to
     const after = to.parameters[name];
     return !before || !after || (before.kind === after.kind && before.default === after.default);
   });
+  const isRecommended = ([name, value]: [string, SettingValue]) => {
+    const recommended = recommendedValue(from, name);
+    return recommended !== undefined && value === recommended && recommended !== recommendedValue(to, name);
+  };
+  const contributors = recipe.contributors.map((c) => ({
+    ...c,
+    parameters: Object.fromEntries(Object.entries(c.parameters).filter((own) => !isRecommended(own))),
+  }));
   return setRecommended(
-    { ...recipe, method: to.id, parameters: Object.fromEntries(kept) },
+    { ...recipe, contributors, method: to.id, parameters: Object.fromEntries(kept) },
     to,
     recipe.contributors.map((c) => c.ref),
   );
+}
+
+function recommendedValue(method: MergeMethod | undefined, name: string): number | undefined {
+  const spec = method?.modelParameters[name];
+  return spec?.kind === 'number' ? spec.recommended : undefined;
 }
 
 /** Settings recommended by the method for these contributors, where nothing was chosen. */
