@@ -24,7 +24,7 @@ import { inParts, stretchesOf, type TextParts } from '../reports/text-parts';
 import { openRecords, type RecordHeader } from '../store/masks';
 import { requireAllParts, taskBlocks } from '../tasks/objective';
 import { candidatesOf, readingRecipe, withLambda } from './candidates';
-import { type FindBestContext, findBest, USUAL_WORK } from './find-best-job';
+import { type FindBestContext, findBest, TRIES } from './find-best-job';
 import type { BestBench, Outcome } from './measured-targets';
 
 interface Ready {
@@ -121,13 +121,16 @@ const TRYING_SHARE = 1 / 2;
 const LEAST_STRETCHES = 4;
 const MOST_REST = 3;
 
-/** The first stretches of every text; of a λ half of many says as much (docs/importance.md). */
-function firstOf(parts: TextParts, count: number): TextParts {
+/**
+ * The first stretches of every text; of a λ half of many says as much (docs/importance.md). Of given texts all is reported, as
+ * where they are measured alone: however little fits, a model has one number.
+ */
+function firstOf(parts: TextParts, count: number, own: boolean): TextParts {
   const first = (texts: TextInput[][], most: number) => texts.map((stretches) => stretches.slice(0, most));
   return {
     tuning: first(parts.tuning, count < 8 ? count : Math.ceil(count / 2)),
     choosing: first(parts.choosing, count),
-    reporting: first(parts.reporting, count),
+    reporting: own ? first(parts.reporting, count) : parts.reporting,
   };
 }
 
@@ -253,12 +256,14 @@ async function openBench(
   const key = JSON.stringify([formatRecipe(recipe), models, texts, tasks ?? parts]);
   const most = Math.max(...parts.choosing.map(({ length }) => length));
   const stretches = tasks ? most : await fittingStretches();
-  const first = firstOf(parts, stretches);
+  const first = firstOf(parts, stretches, own);
+  const reported = own || tasks ? 1 : most / stretches;
   const rest = parts.choosing.map((text) => text.slice(stretches, (1 + MOST_REST) * stretches));
   return {
     key: JSON.stringify([key, stretches]),
     texts,
     rest: Math.min(MOST_REST, most / stretches - 1),
+    reported,
     measure(targets, asked, which) {
       if (tasks) return scoreAll(tasks, targets, asked);
       return measureAll(targets, asked, which === 'rest' ? { ...first, choosing: rest } : first);
@@ -319,13 +324,17 @@ async function openBench(
     const tried = candidatesOf(recipe).filter(({ reads, trims }) => !reads && !trims);
     const probe: RunTarget[] = [{ recipe: tried[0]!.recipe }];
     // the first time models are opened
-    await measureAll(probe, ['choosing'], firstOf(parts, 1));
+    await measureAll(probe, ['choosing'], firstOf(parts, 1, own));
     const at = performance.now();
-    await measureAll(probe, ['choosing'], firstOf(parts, LEAST_STRETCHES));
+    await measureAll(probe, ['choosing'], firstOf(parts, LEAST_STRETCHES, own));
     const each = (performance.now() - at) / 1000 / LEAST_STRETCHES;
-    const work = 2 * (models.length + (request.also?.length ?? 0)) + USUAL_WORK * tried.length;
+    const rows = models.length + (request.also?.length ?? 0) + tried.length;
+    // all is reported of given texts, however few fit
+    const [work, whole] = own
+      ? [2 * rows + TRIES * tried.length, 0]
+      : [rows + TRIES * tried.length, rows * most];
     const left = budget - (performance.now() - begun) / 1000;
-    const fitting = Math.floor((TRYING_SHARE * left) / (work * each));
+    const fitting = Math.floor(((TRYING_SHARE * left) / each - whole) / work);
     const stretches = Math.max(LEAST_STRETCHES, Math.min(most, fitting));
     await records.write<StretchesHeader>({ name: 'stretches', stretches }, []);
     return stretches;

@@ -66,6 +66,7 @@ function benchOf(
     texts: ['a', 'b'].map((name) => ({ name, kind: 'generated' })),
     seconds: 0,
     rest: 0,
+    reported: 1,
     asked,
     async measure(targets, parts) {
       asked.push({ targets: [...targets], parts: [...parts] });

@@ -42,8 +42,8 @@ export interface FindBestContext {
 
 /** Methods whose λ are tuned together: more would hold up the first rows, and a round of few takes hardly less time. */
 const TOGETHER = 12;
-/** Tries of λ that a method takes as a rule, and parts of the text that a row is measured on afterwards. */
-export const USUAL_WORK = 3 + 2;
+/** Tries of λ that a method takes as a rule, each on a part of the text. */
+export const TRIES = 3;
 /** Where the search for λ begins: that of Gram merges was from 0.9 to 1.2 on the sets of docs/importance.md, of others 0.2 to 1. */
 const NEAR_ONE = { start: 1, step: 2 } as const;
 const NEAR_HALF = { start: 0.6, step: 2 } as const;
@@ -71,6 +71,9 @@ export async function findBest(
   const candidates = candidatesOf(recipe);
   const measured = await openMeasured(bench, JSON.stringify([bench.key, seed, engine]), recipe.baseModel!);
   const { elapsed, spent } = measured;
+  /** Work of comparing and reporting a row, and of a method with its tries of λ, in models on a part of the text. */
+  const restWork = 1 + bench.reported;
+  const usualWork = TRIES + restWork;
   const rows = new Map<string, BestRow>();
   const course: FindBestReport['course'] = [];
   let texts: BestText[] = [];
@@ -156,7 +159,7 @@ export async function findBest(
 
   /** As many Gram merges, the cheapest first, as can be solved and tried in the time; those that are not ready by then are left out. */
   async function tryGrams(): Promise<void> {
-    const tries = (size: number) => size * USUAL_WORK;
+    const tries = (size: number) => size * usualWork;
     const work = (size: number) => bench.workOf(grams.slice(0, size).map((of) => of.recipe)) + tries(size);
     let size = grams.length;
     while (size > 0 && !within(work(size))) size--;
@@ -180,9 +183,9 @@ export async function findBest(
     for (let at = 0; at < all.length; ) {
       const { tuned } = all[at]!;
       let size = all.slice(at, at + TOGETHER).filter((of) => of.tuned === tuned).length;
-      while (size > 1 && !within(size * USUAL_WORK)) size--;
+      while (size > 1 && !within(size * usualWork)) size--;
       const isFirst = [...rows.values()].every(({ kind }) => kind !== 'given' && kind !== 'method');
-      if (!within(USUAL_WORK) && !isFirst) return;
+      if (!within(usualWork) && !isFirst) return;
       await tryGroup(name, all.slice(at, at + size));
       at += size;
     }
@@ -206,7 +209,7 @@ export async function findBest(
         return lambda === undefined ? [] : [{ of, losses, lambda }];
       });
       if (asked.length === 0) break;
-      if (round > 0 && !within(asked.length + REST.length * group.length)) break;
+      if (round > 0 && !within(asked.length + restWork * group.length)) break;
       const outcomes = await tuningOf(asked.map(({ of, lambda }) => withLambda(of.recipe, lambda)));
       for (const [i, { of, losses, lambda }] of asked.entries()) {
         const outcome = outcomes[i]!;
@@ -279,7 +282,7 @@ export async function findBest(
         if (ended === 'done') ended = 'converged';
         break;
       }
-      if (!within(sum(open) + REST.length * tunings.length)) break;
+      if (!within(sum(open) + restWork * tunings.length)) break;
       tell('search', named(open[0]!).label, generation, generation + 1 + PATIENCE);
       const outcomes = await tuningOf(open.flatMap((of) => of.ask()));
       for (const of of open) of.tell(outcomes.splice(0, of.population));

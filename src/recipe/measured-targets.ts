@@ -20,6 +20,8 @@ export interface BestBench {
   seconds: number;
   /** Choosing text that only rivals are measured on, as a share of that for all; 0 where there is time for all of it. */
   rest: number;
+  /** Text that rows are reported on, as a share of the choosing text for all. */
+  reported: number;
   /** Measures targets side by side. @throws AmalgamError `Canceled` */
   measure(
     targets: readonly RunTarget[],
@@ -49,7 +51,7 @@ interface MeasuredHeader extends RecordHeader {
 export async function openMeasured(bench: BestBench, key: string, base: string) {
   const begun = performance.now();
   const folder = await openRecords(
-    JSON.stringify(['best', 2, key]),
+    JSON.stringify(['best', 3, key]),
     `Measured to find the best merge on ${base}`,
   );
   const count = { measured: 0, reused: 0 };
@@ -94,7 +96,9 @@ export async function openMeasured(bench: BestBench, key: string, base: string) 
         }
       }
       count.measured += targets.length;
-      pace.work += targets.length * parts.length * (stretches === 'rest' ? bench.rest : 1);
+      const share = (part: TextPart) =>
+        stretches === 'rest' ? bench.rest : part === 'reporting' ? bench.reported : 1;
+      pace.work += targets.length * parts.reduce((sum, part) => sum + share(part), 0);
       return all.map(({ outcome }) => outcome!);
     },
     /** Seconds of the job, with those that stored results took. */

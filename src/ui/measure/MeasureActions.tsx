@@ -111,7 +111,7 @@ function Ended() {
   const brought = lately ? `: its last ${formatSeconds(lately.seconds)} brought ${gain.toFixed(1)} %` : '';
   const tried = report.rows.filter(({ kind }) => kind !== 'base' && kind !== 'contributor').length;
   const hasGram = report.rows.some(({ kind }) => kind === 'gram');
-  const left = ` after ${formatCounted(tried, 'merge')}${hasGram ? '' : ', before a Gram merge'}`;
+  const left = ` after ${formatCounted(tried, 'merge')}${hasGram ? '' : ', before a Gram merge by text'}`;
   return (
     <span className="quiet">
       {report.ended === 'budget' ? `The time was up${left}` : `The search brought nothing more${brought}`}

@@ -146,6 +146,12 @@ function Protocol({ table }: { table: Table }) {
         </>
       ) : null}
       {isDrawn ? `. ± and bars: the difference from ${leader.row.label}, 95 %${all}.` : '.'}
+      {isDrawn ? (
+        <span className="measure-legend">
+          {` Line: ${leader.row.label}; dashed: the base`}
+          {table.rows.some(({ by }) => by.tuned) ? '; thin ring: on the part it was tuned on.' : '.'}
+        </span>
+      ) : null}
     </p>
   );
 }
