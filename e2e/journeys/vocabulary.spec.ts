@@ -94,7 +94,7 @@ test('the studio refuses a folder that holds no model in words; of one that does
   await expect(page.getByRole('button', { name: 'Added: chat' }).first()).toBeVisible();
   await page.getByRole('button', { name: 'Done' }).click();
 
-  await expect(page.getByText(`has a vocabulary of ${tokens}`)).toBeVisible();
+  await expect(page.getByText(`error: chat has a vocabulary of ${tokens}`)).toBeVisible();
   await expect(page.getByRole('heading', { name: 'Vocabulary' })).toBeVisible();
   await page.getByLabel('Tokens of the output').selectOption('union');
   await expect(page.getByText(/those of samples\/base and 1 more/)).toBeVisible();

@@ -41,6 +41,18 @@ async function append(output: OutputFolder, path: string, offset: number, text: 
 }
 
 describe('beginOutputFolder', () => {
+  test('R49: of two that finish at once one has the name, and the other is told that it is taken', async () => {
+    for (let round = 0; round < 20; round++) {
+      const out = join(root, `${round}`);
+      const both = await Promise.all([1, 2].map(() => beginOutputFolder(out)));
+      for (const output of both) await append(output, 'config.json', 0, '{}');
+      const ends = await Promise.allSettled(both.map((o) => o.commit([{ path: 'config.json', size: 2 }])));
+      const refused = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason as Error] : []));
+      expect(refused.map(({ message }) => message)).toEqual([expect.stringContaining('already exists')]);
+      expect(await readdir(out)).toEqual(['config.json']);
+    }
+  });
+
   test('the folder takes its name on commit, whole', async () => {
     const out = join(root, 'a', 'b', 'merged');
     const output = await beginOutputFolder(out);

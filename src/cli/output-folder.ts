@@ -126,9 +126,14 @@ export async function beginOutputFolder(folder: string, resume = false): Promise
       for (const [path, size] of told) await makeDurable(join(temporary, path), path, size, seen.get(path));
       for (const path of left.keys()) if (!told.has(path)) await rm(join(temporary, path));
     });
+    const refuseTaken = () => refuseNonEmpty(place, folder, parent === target ? temporary : undefined);
     try {
-      await refuseNonEmpty(place, folder, parent === target ? temporary : undefined);
-      await publish(temporary, target, [...told.keys()]);
+      await refuseTaken();
+      await publish(temporary, target, [...told.keys()]).catch(async (thrown: NodeJS.ErrnoException) => {
+        // another process has taken the name since
+        if (thrown.code === 'ENOTEMPTY' || thrown.code === 'EEXIST') await refuseTaken();
+        throw thrown;
+      });
     } catch (thrown) {
       isKept = true;
       const isNamed = !(await stat(temporary).catch(() => undefined));
