@@ -74,7 +74,7 @@ describe('parseCommand', () => {
     for (const { name, options } of VERBS.filter(({ name }) => !['join', 'mcp'].includes(name)))
       expect(options, name).toHaveProperty('hub');
     expect(helpText('evaluate')).toMatch(/--text FILE.*--task NAME.*model-index.*side\s+by\s+side/s);
-    expect(helpText('search')).toMatch(/--text FILE.*--task NAME.*larger\s+budget/s);
+    expect(helpText('search')).toMatch(/--text FILE.*--task NAME.*goes\s+on\s+from\s+there/s);
     expect(helpText('collapse')).toMatch(/--similarity 0.75.*--measure/s);
     expect(() => helpText('frob')).toThrow('There is no command frob.');
     expect(helpText('plan')).not.toContain('merge <recipe.yml>');
