@@ -22,7 +22,8 @@ test('a saved merge in two clicks, within one ulp of the f64 oracle, and on WebG
   await click(page.getByRole('button', { name: 'Save files' }));
   expect((await download).suggestedFilename()).toBe('kitchen-harbour-workshop-task_arithmetic.zip');
   expect(clicks).toBeLessThanOrEqual(2);
-  await show(page, 'Files');
+  await page.getByRole('button', { name: 'GGUF…' }).click();
+  await expect(page.getByLabel('Also write GGUF')).toBeFocused();
   const again = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Download as .zip' }).click();
   await again;

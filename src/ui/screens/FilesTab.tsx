@@ -28,7 +28,9 @@ export function FilesTab() {
   const at = useStudioState((s) => s.view.filesAt);
   useEffect(() => {
     if (at === null) return;
-    document.getElementById(`files-${at}`)?.scrollIntoView({ block: 'center' });
+    const part = document.getElementById(`files-${at}`);
+    part?.scrollIntoView({ block: 'center' });
+    part?.querySelector<HTMLElement>('select, input, button')?.focus();
     setView(studio, { filesAt: null });
   }, [studio, at]);
   return (
