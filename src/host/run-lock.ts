@@ -38,7 +38,12 @@ export async function withRunLock<T>(
   act: (tell: (progress: Progress) => void) => Promise<T>,
 ): Promise<T> {
   const name = 'name' in destination ? destination.name : destination.kind;
-  const release = await takeLock();
+  const letGo = await holdLock(lockOf(workerName));
+  if (!letGo) throw busy();
+  const release = await takeLock().catch((thrown: unknown) => {
+    letGo();
+    throw thrown;
+  });
   const { say, close } = openBroadcast<Message>(CHANNEL, () => {});
   try {
     say({ kind: 'progress', run: { name, progress: null } });
@@ -49,9 +54,23 @@ export async function withRunLock<T>(
     });
   } finally {
     release();
+    letGo();
     say({ kind: 'ended' });
     close();
   }
+}
+
+/** The name this worker was started with; the command has none. */
+const { name: workerName = '' } = globalThis as { name?: string };
+/** The lock by which the page knows that the worker of this name merges, or has not ended yet. */
+const lockOf = (worker: string) => `${LOCK} ${worker}`;
+
+/**
+ * Waits until the locks of a worker that was ended at its merge are free: Chromium takes seconds, and whoever looked meanwhile
+ * would take them for another tab's.
+ */
+export async function untilEnded(worker: string): Promise<void> {
+  (await holdLock(lockOf(worker), STOP_MS))?.();
 }
 
 /** Follows the merge of another tab for as long as this worker lives: what it does, and null when there is none. */

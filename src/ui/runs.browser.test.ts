@@ -92,6 +92,25 @@ test('files of an older merge that are gone are said to be gone', async () => {
   await expect.element(download).toHaveAccessibleDescription(/deleted; merge again/);
 });
 
+test('a merge that is canceled does not hide the files of the one before', async () => {
+  const merging = fixtureWorker();
+  const held = fixtureWorker({ hold: holding(0) });
+  const studio = await open({}, { merge: (...asked) => merging.merge(...asked), cancel: held.cancel });
+  await merge(studio);
+  merging.merge = held.merge;
+  await page.getByLabelText('density of kitchen, number').fill('0.35');
+  await userEvent.keyboard('{Enter}');
+  await waitFor(() => expect(studio.store.getState().plan.status).toBe('ready'));
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await show('Files');
+  const files = page.getByRole('heading', { name: 'Files of the last merge' });
+  await expect.element(files).toBeVisible();
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await waitFor(() => expect(currentRun(studio.store.getState())?.status).toBe('canceled'));
+  await expect.element(files).toBeVisible();
+  await expect.element(page.getByRole('button', { name: 'Download model.safetensors' })).toBeVisible();
+});
+
 test('charts, tables and reports are saved as files', async () => {
   const studio = await open();
   const metric = page.getByLabelText('Metric');

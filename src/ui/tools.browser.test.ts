@@ -87,6 +87,15 @@ test('cells speak the metric that is chosen; a tensor opens with its rows and it
   await waitFor(() => expect(first.some((name) => names()[0]?.includes(name))).toBe(true));
 });
 
+test('what a tool has kept is counted in the top bar as soon as it ends', async () => {
+  const studio = await open('Difference', { engine: { storage: { available: true, memoryBytes: 1e9 } } });
+  const kept = (used: string) => page.getByRole('button', { name: new RegExp(`^Storage: ${used}B of 1`) });
+  await expect.element(kept('0.')).toBeVisible();
+  await button('Measure difference').click();
+  await idle(studio);
+  await expect.element(kept('88.+k')).toBeVisible();
+});
+
 test('a comparison can be stopped; what was measured stays, and no file is kept', async () => {
   const studio = await open('Difference', { hold: holding(3) });
   await button('Measure difference').click();

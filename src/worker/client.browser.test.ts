@@ -39,6 +39,29 @@ describe('R39: a page that is left and kept by the browser', () => {
   });
 });
 
+test('R39: the lock of a merge that was canceled is free before its end is told and another engine looks', async () => {
+  const merging = (name: string) =>
+    new Worker(
+      codeUrl(`
+        import { withRunLock } from '${new URL('../host/run-lock.ts', import.meta.url)}';
+        withRunLock({ destination: { name: 'busy' } }, () => {}, async () => { postMessage('held'); for (;;); });`),
+      { type: 'module', name },
+    );
+  const looks: Promise<boolean>[] = [];
+  let first: Worker | undefined;
+  const engine = connectWorker((name) => {
+    if (first) looks.push(isFree('amalgam-run'));
+    first ??= merging(name);
+    return looks.length > 0 ? new Worker(codeUrl('')) : first;
+  });
+  await new Promise((resolve) => first?.addEventListener('message', resolve, { once: true }));
+  const end = engine.merge({ destination: { kind: 'downloads', name: 'busy' } } as never, () => undefined);
+  const told = expect(end).rejects.toMatchObject({ code: 'Canceled' });
+  await engine.restart('cancel');
+  await told;
+  expect(await Promise.all(looks)).toEqual([true]);
+});
+
 test('the threads that a worker wanted end with it', async () => {
   const thread = (lock: string) =>
     codeUrl(`navigator.locks.request('${lock}', () => new Promise(() => {}));`);

@@ -5,7 +5,7 @@
  */
 import * as Comlink from 'comlink';
 import { AmalgamError } from '../errors';
-import { onYield } from '../host/run-lock';
+import { onYield, untilEnded } from '../host/run-lock';
 import { folderIn, startWorker, storageRoot } from '../platform';
 import type { InterruptedRun, MergeRequest } from '../reports/merge';
 import type { ModelInfo } from '../reports/models';
@@ -42,7 +42,7 @@ interface Flight extends Call {
 
 export interface Engine extends WorkerCalls {
   /**
-   * Ends the worker at once, whatever it does, and starts another. Jobs in flight begin again with what they have finished,
+   * Ends the worker at once, whatever it does, and starts another once a merge of the first has let go. Jobs in flight begin again with what they have finished,
    * or end as `Canceled`; other calls are made again.
    * @returns whether a sign-in was lost with it: the page never sees its token
    */
@@ -51,15 +51,19 @@ export interface Engine extends WorkerCalls {
   onYield(stop: () => void): void;
 }
 
-/** @param start starts a worker that runs a {@link RemoteWorker}; default: the engine's own */
-export function connectWorker(start: () => Worker = () => startWorker(workerUrl, 'amalgam-engine')): Engine {
-  let worker = start();
+/** @param start starts a worker of this name that runs a {@link RemoteWorker}; default: the engine's own */
+export function connectWorker(
+  start: (name: string) => Worker = (name) => startWorker(workerUrl, name),
+): Engine {
+  // like no other tab's: its locks are known by it
+  const workerName = `amalgam-engine ${Date.now()} ${Math.random()}`;
+  let worker = start(workerName);
   let remote = Comlink.wrap<RemoteWorker>(worker);
   let died: AmalgamError | null = null;
   const flights = new Set<Flight>();
   const repeated: Call[] = [];
   let signedIn = false;
-  /** Promise that settles once a new worker has the state of the one before. */
+  /** Promise that settles once the worker before is gone, then one once the new worker has its state. */
   let ready: Promise<unknown> | undefined;
 
   const die = (message: string, hint: string) => {
@@ -133,17 +137,23 @@ export function connectWorker(start: () => Worker = () => startWorker(workerUrl,
   };
 
   const calls = proxyOf<WorkerCalls>(async (name, args) => {
-    if (ready) await ready;
+    while (ready) await ready;
     return record({ name, args }, await call(name, args));
   });
   const restart = async (jobs: 'again' | 'cancel') => {
     worker.terminate();
+    if ([...flights].some(({ name }) => name === 'merge')) {
+      ready = untilEnded(workerName);
+      await ready;
+      // one that a second restart has begun meanwhile
+      worker.terminate();
+    }
     const open = [...flights];
     for (const flight of open) {
       flight.close();
       if (isJob(flight) && jobs === 'cancel') flight.reject(canceled());
     }
-    worker = start();
+    worker = start(workerName);
     remote = Comlink.wrap<RemoteWorker>(worker);
     died = null;
     watchDeath();

@@ -3,7 +3,7 @@ import { formatBytes } from '../../formats/quantity';
 import type { CacheInfo } from '../../reports/worker';
 import { Button, LinkButton, TrashIcon } from '../parts/Button';
 import { ZipButton } from '../parts/SavedFiles';
-import { currentRun, interruptedRuns } from '../state/runs';
+import { interruptedRuns } from '../state/runs';
 import {
   deleteStored,
   type StoredGroup,
@@ -17,9 +17,9 @@ import { useAnswer, useStudio, useStudioState } from '../studio-context';
 export function StorageList({ onChange }: { onChange(): void }) {
   const studio = useStudio();
   const interrupted = useStudioState(interruptedRuns);
-  const status = useStudioState((s) => currentRun(s)?.status);
+  const job = useStudioState((s) => s.job?.kind);
   const why = useStudioState(whyNotDelete);
-  const [cache, look] = useAnswer<CacheInfo | null>(null, (worker) => worker.cache(), [status]);
+  const [cache, look] = useAnswer<CacheInfo | null>(null, (worker) => worker.cache(), [job]);
   const remove = async (items: readonly StoredItem[]) => {
     for (const item of items) await deleteStored(studio, item);
     look();

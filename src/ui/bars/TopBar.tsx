@@ -18,7 +18,6 @@ import { Fact } from '../parts/Section';
 import { TabLabel } from '../parts/TabList';
 import { ACTIONS, keysText } from '../state/actions';
 import { engineSummary } from '../state/job';
-import { currentRun } from '../state/runs';
 import { type Room, readRoom } from '../state/stored-items';
 import { type BackendChoice, editSlice, setView, type Theme } from '../state/studio';
 import { PLACES, type Place, placeOf, type Tab } from '../state/tabs';
@@ -130,15 +129,15 @@ function StorageBadge() {
   const studio = useStudio();
   const inMemory = useStudioState((s) => s.engine.info?.storage.memoryBytes !== undefined);
   const available = useStudioState((s) => s.engine.info?.storage.available === true);
-  const status = useStudioState((s) => currentRun(s)?.status);
+  const job = useStudioState((s) => s.job?.kind);
   const models = useStudioState((s) => s.models.length);
   const [room, setRoom] = useState<Room | null>(null);
   const refresh = useCallback(() => {
     // no meter without the browser's estimate
     readRoom(studio).then(setRoom, () => setRoom(null));
   }, [studio]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: runs and opened models change the storage.
-  useEffect(refresh, [refresh, status, models]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: jobs and opened models change the storage.
+  useEffect(refresh, [refresh, job, models]);
   if (!available || !room) return null;
   const text = `Storage: ${formatBytes(room.used)} of ${formatBytes(room.quota)}`;
   return (

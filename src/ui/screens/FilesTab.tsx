@@ -14,7 +14,7 @@ import { fileName } from '../state/job-state';
 import { isRecipeOf } from '../state/recipe-identity';
 import { combinationOf, type OutDtype } from '../state/recipe-state';
 import { recipeProblems, SHARD_BYTES } from '../state/recipe-validation';
-import { currentRun, type RunState } from '../state/runs';
+import { lastFinished, type RunState } from '../state/runs';
 import { editRecipe, editSlice, methodOf, setView } from '../state/studio';
 import { useParts, useStudio, useStudioState } from '../studio-context';
 import { ChatPreview, ChatTemplateForm, GgufForm } from './ChatTemplateForm';
@@ -228,13 +228,13 @@ function Form() {
 
 /** What the LoRA of the finished merge keeps of its change. */
 function CutLora() {
-  const lora = useStudioState((s) => (currentRun(s)?.status === 'done' ? currentRun(s)?.report?.lora : null));
+  const lora = useStudioState((s) => lastFinished(s)?.report?.lora);
   return lora ? <CutNotes report={lora} /> : null;
 }
 
 /** How the finished output is run elsewhere, each with its real names. */
 function UseIt() {
-  const run = useStudioState((s) => (currentRun(s)?.status === 'done' ? currentRun(s) : null));
+  const run = useStudioState(lastFinished);
   const use = run?.report?.use;
   if (!run || !use || use.length === 0) return null;
   const { kind, name } = run.destination;
@@ -262,12 +262,12 @@ function UseIt() {
 
 /** The files of the last finished run with size, hash and a download each; before that, the files a merge will write. */
 export function OutputFiles() {
-  const run = useStudioState(currentRun);
+  const run = useStudioState(lastFinished);
   const plan = useStudioState((s) => s.plan.report?.outputFiles);
   const name = useStudioState((s) => s.output.name ?? outputName(s.recipe));
   const planned = plan && namedFiles(plan, name);
   const isMerged = useStudioState((s) => run !== null && isRecipeOf(run.recipe, s.recipe, s.models));
-  const done = run?.status === 'done' ? <Finished key={run.id} run={run} isRecipe={isMerged} /> : null;
+  const done = run ? <Finished key={run.id} run={run} isRecipe={isMerged} /> : null;
   if (isMerged && done) return done;
   return (
     <>

@@ -99,6 +99,12 @@ export function currentRun({ runs, currentRunId }: Runs): RunState | null {
   return (runs.find(({ id }) => id === currentRunId) as RunState | undefined) ?? null;
 }
 
+/** The finished run whose files show: the current one, or the last before one that is at work or came to nothing. */
+export function lastFinished(state: Runs): RunState | null {
+  const run = currentRun(state);
+  return run === null || run.status === 'done' ? run : (finishedRuns(state)[0] ?? null);
+}
+
 /** Runs that are only predicted, of whatever models. */
 export const predictedRuns = selected((run): run is PredictedRun => run.status === 'predicted');
 
