@@ -326,9 +326,9 @@ test('base and the chosen runs answer side by side, contributors too where they 
   await page.getByLabelText('contributors too').click();
   await page.getByLabelText('Add a run').selectOptions('dare_linear');
   const labels = () => [...document.querySelectorAll<HTMLElement>('.written-column')].map((c) => c.ariaLabel);
-  expect(labels()).toEqual(['base', 'A TIES · 0.20', 'B DARE · 0.20']);
+  expect(labels()).toEqual(['base', 'A TIES · 0.20', 'B DARE · 0.50']);
   // what is new is written by itself
-  await waitFor(() => expect(writtenOf('B DARE · 0.20')).toMatch(/^Recipe:( \w+){5}$/));
+  await waitFor(() => expect(writtenOf('B DARE · 0.50')).toMatch(/^Recipe:( \w+){5}$/));
 });
 
 const columnOf = (label: string) =>
