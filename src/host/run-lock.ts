@@ -70,6 +70,8 @@ const lockOf = (worker: string) => `${LOCK} ${worker}`;
  * would take them for another tab's.
  */
 export async function untilEnded(worker: string): Promise<void> {
+  // a browser without them: a worker's own stand-ins went with it
+  if (navigator.locks === undefined) return;
   (await holdLock(lockOf(worker), STOP_MS))?.();
 }
 

@@ -62,6 +62,19 @@ test('R39: the lock of a merge that was canceled is free before its end is told 
   expect(await Promise.all(looks)).toEqual([true]);
 });
 
+test('R65: where the page has no locks, a merge is canceled and the next engine answers', async () => {
+  const engine = connectWorker(() => new Worker(codeUrl('postMessage("up")')));
+  const end = engine.merge({ destination: { kind: 'downloads', name: 'busy' } } as never, () => undefined);
+  const told = expect(end).rejects.toMatchObject({ code: 'Canceled' });
+  Object.defineProperty(navigator, 'locks', { value: undefined, configurable: true });
+  try {
+    await engine.restart('cancel');
+    await told;
+  } finally {
+    Reflect.deleteProperty(navigator, 'locks');
+  }
+});
+
 test('the threads that a worker wanted end with it', async () => {
   const thread = (lock: string) =>
     codeUrl(`navigator.locks.request('${lock}', () => new Promise(() => {}));`);
