@@ -161,6 +161,14 @@ test('two settings are compared without a merge: on one scale, with their differ
   expect(said()[1]).toBe('layer 3, mlp.down_proj, 80.0 % trimmed');
   await waitFor(() => expect(said()[2]).toBe('layer 3, mlp.down_proj, +15.0 pp against A'));
   await expect.element(page.getByText('B − A').first()).toBeVisible();
+  // beside the panel of a tensor no cell of the table is cut
+  await page.getByLabelText('Metric').selectOptions('mergedSparsity');
+  setView(studio, { selected: 'model.layers.3.mlp.down_proj.weight' });
+  await expect.element(page.getByText('Shown runs')).toBeVisible();
+  const cells = document.querySelectorAll('[aria-label="Numbers of every tensor"] [role="row"] > *');
+  expect(cells.length).toBeGreaterThan(8);
+  expect([...cells].filter((c) => c.scrollWidth > c.clientWidth + 1).map((c) => c.textContent)).toEqual([]);
+  setView(studio, { selected: null });
   // hidden, and gone
   await page.getByRole('button', { name: /^B TIES/ }).click();
   await waitFor(() => expect(document.querySelectorAll('.layers-block .heatmap')).toHaveLength(1));

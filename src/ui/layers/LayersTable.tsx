@@ -34,13 +34,14 @@ export const LayersTable = memo(function LayersTable({ view }: { view: LayersVie
       exact ? { sortBy: (row: Row) => of(row) ?? -Infinity } : {};
     return [
       nameColumn('Tensor', nameOf),
-      ...(narrow || columns.length > 2 ? [] : [shapeColumn, changedBy(columns[0]!.run.contributors)]),
+      // Beside several runs the numbers have the room; the panel of a tensor has both.
+      ...(narrow || columns.length > 1 ? [] : [shapeColumn, changedBy(columns[0]!.run.contributors)]),
       ...columns.map(({ letter, run }, i) => ({
         id: run.id,
         head: (
           <span title={`${metric.label}, ${run.name}`}>{columns.length > 1 ? letter : metric.label}</span>
         ),
-        track: narrow ? 'minmax(64px, 110px)' : 'minmax(96px, 150px)',
+        track: narrow ? 'minmax(64px, 110px)' : 'minmax(96px, 168px)',
         align: 'end' as const,
         cell: (r: Row) => {
           const value = r.values[i];
@@ -53,7 +54,7 @@ export const LayersTable = memo(function LayersTable({ view }: { view: LayersVie
             {
               id: 'difference',
               head: 'B − A',
-              track: 'minmax(64px, 150px)',
+              track: narrow ? 'minmax(64px, 150px)' : 'minmax(96px, 168px)',
               align: 'end' as const,
               cell: (r: Row) => {
                 const [a, b] = r.values;
