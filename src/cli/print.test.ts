@@ -127,7 +127,7 @@ test('a verification says how far the tensors that differ are', () => {
 
 test('progress is one line', () => {
   expect(plain(progressText(progress))).toBe(
-    'merging · 1/2 tensors · 500 B of 1.50 kB · 100 B/s · 10.0 s left · embed',
+    'merging · 1/2 tensors · 500 B of 1.50 kB · 100 B/s · about 10 s left · embed',
   );
   expect(
     plain(

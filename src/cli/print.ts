@@ -5,6 +5,7 @@ import {
   formatBytes,
   formatCount,
   formatCounted,
+  formatLeft,
   formatRate,
   formatSeconds,
   formatShape,
@@ -123,7 +124,7 @@ export function progressText(progress: AnyProgress): string {
     ...(progress.counted ? [countedText(progress.counted)] : []),
     ...(bytes > 0 ? [`${formatBytes(bytesDone)} of ${formatBytes(bytes)}`] : []),
     ...(bytesPerSecond > 0 ? [formatRate(bytesPerSecond)] : []),
-    ...(secondsLeft === null ? [] : [`${formatSeconds(secondsLeft)} left`]),
+    formatLeft(secondsLeft),
     displayName(item, 60),
   ];
   return parts.filter((part) => part !== '').join(' · ');
@@ -140,9 +141,9 @@ function runningText({ phase, done, total, rate, secondsLeft }: RunningProgress)
     ...(rate > 0
       ? [phase === 'downloading' ? formatRate(rate) : `${formatCount(Math.round(rate))} tokens/s`]
       : []),
-    ...(secondsLeft === null ? [] : [`${formatSeconds(secondsLeft)} left`]),
+    formatLeft(secondsLeft),
   ];
-  return parts.join(' · ');
+  return parts.filter((part) => part !== '').join(' · ');
 }
 
 /** A GGUF file gets the name of the folder, which a plan does not know. */

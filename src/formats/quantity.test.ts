@@ -7,6 +7,7 @@ import {
   formatBytes,
   formatCount,
   formatCounted,
+  formatLeft,
   formatParameters,
   formatPercent,
   formatReal,
@@ -92,6 +93,12 @@ describe('quantities', () => {
       'about 1 min',
       'about 3 min',
       'about 1 h 03 min',
+    ]);
+    expect([null, 0, 0.2, 56].map((s) => plain(formatLeft(s)))).toEqual([
+      '',
+      '',
+      'about 1 s left',
+      'about 1 min left',
     ]);
     expect(plain(formatShape([128, 352]))).toBe('128 × 352');
     expect(formatShape([])).toBe('scalar');

@@ -83,6 +83,11 @@ export function formatAbout(seconds: number): string {
   return `about ${Math.floor(minutes / 60)}${NBSP}h ${pad(minutes % 60)}${NBSP}min`;
 }
 
+/** The same as a part of a line of progress: `about 12 s left`; empty where it is not known, and at the end. */
+export function formatLeft(seconds: number | null): string {
+  return seconds === null || seconds <= 0 ? '' : `${formatAbout(seconds)} left`;
+}
+
 /** A tensor's shape: `128 × 352`; a scalar's is `scalar`. */
 export function formatShape(shape: readonly number[]): string {
   return shape.length === 0 ? 'scalar' : shape.map((n) => formatCount(n)).join(`${NBSP}×${NBSP}`);

@@ -1,6 +1,6 @@
 import { basename, join, parse, resolve } from 'node:path';
 import process from 'node:process';
-import { formatSeconds } from '../../formats/quantity';
+import { formatLeft } from '../../formats/quantity';
 import { copyOf, type Recipe } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-format';
 import { bestOptions, searchOptions } from '../../recipe/options';
@@ -87,8 +87,9 @@ export const searchVerb = defineVerb({
         ...(front && { front }),
       },
       ({ rows, secondsLeft }) => {
-        const left = secondsLeft === null ? '' : ` · ${formatSeconds(secondsLeft)} left`;
-        for (const row of rows) process.stderr.write(`${bestRowText(row)}${left}\n`);
+        const left = formatLeft(secondsLeft);
+        for (const row of rows)
+          process.stderr.write(`${[bestRowText(row), left].filter(Boolean).join(' · ')}\n`);
       },
     );
     if (out !== undefined) {

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { formatAbout, formatCount, formatCounted, formatSeconds } from '../../formats/quantity';
+import { formatAbout, formatCount, formatCounted, formatLeft, formatSeconds } from '../../formats/quantity';
 import type { BestStep } from '../../reports/find-best';
 import { Button, LinkButton } from '../parts/Button';
 import { choices, Select } from '../parts/fields';
@@ -140,7 +140,7 @@ function AtWork() {
     <>
       <Progress label="Measuring" share={share} className="bar-room" />
       <span className="quiet truncate">{job?.canceling ? 'Canceling…' : words.join(' · ')}</span>
-      <span className="quiet">{secondsLeft === null ? '' : `${formatAbout(secondsLeft)} left`}</span>
+      <span className="quiet">{formatLeft(secondsLeft)}</span>
     </>
   );
 }

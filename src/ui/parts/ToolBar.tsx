@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { formatAbout, formatCount, formatRate, formatSeconds } from '../../formats/quantity';
+import { formatCount, formatLeft, formatRate, formatSeconds } from '../../formats/quantity';
 import type { BackendKind } from '../../reports/backend';
 import { cancelJob } from '../state/job';
 import type { Job, JobProgress } from '../state/job-state';
@@ -60,9 +60,7 @@ function Bar({ job }: { job: Job }) {
               </span>
             ) : null}
             <span className="spacer" />
-            <span className="quiet">
-              {p.secondsLeft === null ? '' : `${formatAbout(p.secondsLeft)} left`}
-            </span>
+            <span className="quiet">{formatLeft(p.secondsLeft)}</span>
           </>
         ) : null}
       </p>

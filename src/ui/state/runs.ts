@@ -1,6 +1,6 @@
 /** The merges of the studio, predicted, running, interrupted, over: one list of records, distinguished by status. Pure. */
 import type { ErrorReport } from '../../errors';
-import { formatAbout } from '../../formats/quantity';
+import { formatLeft } from '../../formats/quantity';
 import type { Recipe } from '../../formats/recipe';
 import { sameItems } from '../../merge/prediction/same-items';
 import type { Progress, TensorReport } from '../../reports/job';
@@ -167,8 +167,10 @@ export function runWords({ phaseNumber, phase, secondsLeft }: Omit<Progress, 'fi
   return [
     ...(phaseNumber && phaseNumber.of > 1 ? [`step ${phaseNumber.at} of ${phaseNumber.of}`] : []),
     PHASE_TITLES[phase].toLowerCase(),
-    ...(secondsLeft === null ? [] : [`${formatAbout(secondsLeft)} left`]),
-  ].join(' · ');
+    formatLeft(secondsLeft),
+  ]
+    .filter(Boolean)
+    .join(' · ');
 }
 
 /** The same for those who hear it, the name of the step included. */
