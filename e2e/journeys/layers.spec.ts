@@ -38,7 +38,7 @@ test('two methods are compared without merging; then both are merged and counted
 
   await page.getByRole('button', { name: 'Merge all 2 shown' }).click();
   // each shows its time of merging once it is saved
-  await expect(page.getByRole('button', { name: /^A TIES.* recipe, merged/ })).toBeVisible();
+  await expect(page.getByRole('button', { name: /^A TIES.* recipe · merged/ })).toBeVisible();
   await expect(page.getByRole('button', { name: /^B DARE.*\d:\d\d/ })).toBeVisible();
   await expect(page.getByRole('gridcell', { name: /about/ })).toHaveCount(0);
   const counted = await words(page);

@@ -97,7 +97,7 @@ test('R48: thirty hostile names are shown as text, with no report of the policy 
 
     await expect(page.getByText(/^Ready:/)).toBeVisible();
     await show(page, 'Layers');
-    await page.locator('.tensor-name:visible').first().hover();
+    await page.locator('.table .cut:visible').first().hover();
     const missing = new Set(names);
     for (let tried = 0; tried < 40 && missing.size > 0; tried++) {
       const text = await page.evaluate(() => document.body.textContent ?? '');

@@ -72,8 +72,8 @@ const FIRST = ['linear', 'task_arithmetic', 'ram', 'multislerp', 'karcher', 'bre
 const GRAM = [
   { id: 'gram', label: 'Gram merge', parameters: {} },
   // a share of the sum of the changes, of which text that models wrote asks for too little (docs/importance.md)
-  { id: 'gram stream', label: 'Gram merge, stream matched', parameters: { match: 'stream', sum: 0.1 } },
-  { id: 'gram both', label: 'Gram merge, inputs and stream', parameters: { match: 'both' } },
+  { id: 'gram stream', label: 'Gram merge · stream matched', parameters: { match: 'stream', sum: 0.1 } },
+  { id: 'gram both', label: 'Gram merge · inputs and stream', parameters: { match: 'both' } },
 ];
 const CHANGES = { id: 'gram changes', label: 'Gram merge of the changes', parameters: { match: 'changes' } };
 

@@ -31,13 +31,13 @@ test('a finished merge is there after a reload: its recipe, its charts, to be co
   const studio = await open();
   await show('Layers');
   // the current recipe was merged: its counts are there
-  const chip = page.getByRole('button', { name: /^A TIES · density by model .* recipe, merged/ });
+  const chip = page.getByRole('button', { name: /^A TIES · density kitchen 0\.35.* recipe · merged/ });
   await expect.element(chip).toBeVisible();
   expect(document.querySelector('.heat-cell')?.ariaLabel).not.toContain('about');
   // another recipe: it stands beside it, under its own name
   await page.getByLabelText('density of kitchen, number').fill('0.6');
   await userEvent.keyboard('{Enter}');
-  await page.getByRole('button', { name: /^\+ TIES · density by model/ }).click();
+  await page.getByRole('button', { name: /^\+ TIES · density kitchen 0\.35/ }).click();
   await waitFor(() => expect(document.querySelectorAll('.layers-block .heatmap')).toHaveLength(3));
   await actOnRun('TIES', 'Rename');
   await page.getByRole('textbox', { name: /^Name of TIES/ }).fill('first try');

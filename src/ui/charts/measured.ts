@@ -277,6 +277,11 @@ export function valueText(metric: ShownMetric, measured: Measured): string {
   return error === null ? value : `≈${NBSP}${value} ${error}`;
 }
 
+/** The same where there is no room for the error: `≈ 51.2 %`. */
+export function roughText({ format }: ShownMetric, { value, error }: Measured): string {
+  return `${error > 0 ? `≈${NBSP}` : ''}${format(value)}`;
+}
+
 /** A value, and `± …` where it is predicted. */
 export function valueParts(metric: ShownMetric, { value, error }: Measured): [string, string | null] {
   return [metric.format(value), error > 0 ? `±${NBSP}${errorText(metric, error)}` : null];

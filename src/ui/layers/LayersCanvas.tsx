@@ -5,9 +5,9 @@ import { cellPlace, type Heatmap } from '../charts/heatmap-data';
 import { GAP, headHeight, isUncertain } from '../charts/heatmap-paint';
 import { rangeOf, type ShownMetric, valueText } from '../charts/measured';
 import { LinkButton } from '../parts/Button';
-import { RunLetter, runColor } from '../parts/Section';
+import { Cut, RunLetter, runColor } from '../parts/Section';
 import { setView, toggleSelected } from '../state/studio';
-import { useStudio, useStudioState } from '../studio-context';
+import { useNarrow, useStudio, useStudioState } from '../studio-context';
 import { type CanvasColumn, type CanvasView, depthOf } from './columns';
 
 /** Units of the drawing across; it is stretched to the room there is. */
@@ -69,11 +69,15 @@ const ROW = { most: 24, least: 7 };
 /** Height of heads that lie. */
 const HEAD = 14;
 
+/** Blocks in a row where there is little room; the same as in `layers.css`. */
+const PER_ROW = 2;
+
 /** The columns side by side on one scale, their difference, and the means of their layers; rows are shared by all. */
 export function LayersCanvas({ view }: { view: CanvasView }) {
   const studio = useStudio();
   const root = useRef<HTMLDivElement>(null);
   const expanded = useStudioState((s) => s.view.expanded);
+  const narrow = useNarrow();
   const { columns, difference, grid, metric, scale } = view;
   // heads lie where one block has all the room, and stand elsewhere
   const isFlat = columns.length === 1 && grid.modules.every(({ label }) => label.length <= 8);
@@ -116,7 +120,7 @@ export function LayersCanvas({ view }: { view: CanvasView }) {
             scale={colors}
             grid={grid}
             bands={view.bands}
-            numbered={i === 0 || expanded !== null}
+            numbered={i % (narrow ? PER_ROW : blocks.length) === 0 || expanded !== null}
             onOpen={open}
           />
         ))}
@@ -161,7 +165,7 @@ const Block = memo(function Block(props: BlockProps) {
     <figure className="layers-block stack tight">
       <figcaption id={titleId} className="row tight small" title={title}>
         <RunLetter place={place}>{letter}</RunLetter>
-        <span className="truncate">{title}</span>
+        {title === '' ? null : <Cut text={title} />}
         <span className="visually-hidden">, {metric.label} by layer and module</span>
         <span className="small quiet end">
           {data.mean === null ? '' : `${note === 'predicted' ? '≈\u00a0' : ''}${metric.format(data.mean)}`}

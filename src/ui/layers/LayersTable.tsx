@@ -1,7 +1,7 @@
 import { memo, useCallback, useMemo } from 'react';
 import { formatShape } from '../../formats/quantity';
 import type { PlanTensor } from '../../reports/plan';
-import { differenceIn, type Measured, valueText } from '../charts/measured';
+import { differenceIn, type Measured, roughText, valueText } from '../charts/measured';
 import { Swatch } from '../parts/Section';
 import { nameColumn, passesFilter, type TableColumn, TensorTable } from '../parts/VirtualTable';
 import type { Contributor } from '../state/runs';
@@ -30,6 +30,9 @@ export const LayersTable = memo(function LayersTable({ view }: { view: LayersVie
   );
   const exact = rows.every(({ values }) => values.every((v) => !v || v.error === 0));
   const shown = useMemo((): TableColumn<Row>[] => {
+    // the panel of a tensor has the errors
+    const track = narrow ? 'minmax(72px, 110px)' : 'minmax(96px, 168px)';
+    const textOf = narrow ? roughText : valueText;
     const by = (of: (row: Row) => number | null) =>
       exact ? { sortBy: (row: Row) => of(row) ?? -Infinity } : {};
     return [
@@ -41,11 +44,11 @@ export const LayersTable = memo(function LayersTable({ view }: { view: LayersVie
         head: (
           <span title={`${metric.label}, ${run.name}`}>{columns.length > 1 ? letter : metric.label}</span>
         ),
-        track: narrow ? 'minmax(64px, 110px)' : 'minmax(96px, 168px)',
+        track,
         align: 'end' as const,
         cell: (r: Row) => {
           const value = r.values[i];
-          return value ? valueText(metric, value) : <None of={r.tensor} />;
+          return value ? textOf(metric, value) : <None of={r.tensor} />;
         },
         ...by((r) => r.values[i]?.value ?? null),
       })),
@@ -54,11 +57,11 @@ export const LayersTable = memo(function LayersTable({ view }: { view: LayersVie
             {
               id: 'difference',
               head: 'B − A',
-              track: narrow ? 'minmax(64px, 150px)' : 'minmax(96px, 168px)',
+              track,
               align: 'end' as const,
               cell: (r: Row) => {
                 const [a, b] = r.values;
-                return a && b ? valueText(difference.metric, differenceIn(a, b)) : <None />;
+                return a && b ? textOf(difference.metric, differenceIn(a, b)) : <None />;
               },
               ...by(deltaOf),
             },

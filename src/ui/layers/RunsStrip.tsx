@@ -7,7 +7,7 @@ import { Button, LinkButton, MoreIcon } from '../parts/Button';
 import { Select } from '../parts/fields';
 import { Menu, type MenuAction } from '../parts/Menu';
 import { PopoverFrame } from '../parts/PopoverFrame';
-import { RunLetter } from '../parts/Section';
+import { Cut, RunLetter } from '../parts/Section';
 import { votesOn } from '../state/generation';
 import { recallCells } from '../state/measure';
 import { runPerplexity } from '../state/measure-table';
@@ -217,7 +217,7 @@ const RunChip = memo(function RunChip({ run, onDelete }: RunChipProps) {
         onClick={() => toggleRun(studio, run.id)}
       >
         {shown ? <RunLetter place={run.place} /> : <RunLetter place={-1}>+</RunLetter>}
-        <span className="truncate">{run.name}</span>
+        <Cut text={run.name} />
         <span className="small quiet rigid">
           {isQueued ? 'queued' : stateText(run)}
           {score === null ? '' : ` · ${score}`}
@@ -242,7 +242,7 @@ function stateText(run: LayersRun): string {
   const said = { exact: 'merged', running: 'merging', predicted: '≈ predicted', planned: 'not merged' }[
     state
   ];
-  return id === NOW ? `recipe, ${said}` : said;
+  return id === NOW ? `recipe · ${said}` : said;
 }
 
 /**

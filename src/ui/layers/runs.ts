@@ -2,7 +2,7 @@
 import { useMemo, useRef } from 'react';
 import { formatSetting } from '../../formats/quantity';
 import type { ParameterScalar, Recipe } from '../../formats/recipe';
-import type { MergeMethod } from '../../merge/method';
+import type { MergeMethod, ParameterSpec } from '../../merge/method';
 import { methodById } from '../../merge/methods/index';
 import type { PredictedReport } from '../../merge/prediction/predicted-report';
 import { Predictor } from '../../merge/prediction/predictor';
@@ -13,7 +13,7 @@ import type { PlanTensor } from '../../reports/plan';
 import type { RecipeTraits } from '../charts/measured';
 import type { Metric } from '../charts/metrics';
 import { methodName } from '../format/method-name';
-import { buildRecipe } from '../state/built-recipe';
+import { buildRecipe, shortName } from '../state/built-recipe';
 import { deltaKey } from '../state/delta-statistics';
 import { withSettingsOf } from '../state/predicted-runs';
 import { recipeKey } from '../state/recipe-identity';
@@ -285,16 +285,20 @@ interface Named {
   given: string | null;
 }
 
-/** A name for every run: its method, its density, and what else it does not share with the others of its method. */
+/** A name for every run: its method, and what it does not share with the others of its method; else its density. */
 export function runNames(runs: readonly Named[]): string[] {
-  const all = runs.map(wordsOf);
+  const all = runs.map(settingsOf);
   return runs.map(({ given, method }, i) => {
     if (given !== null) return given;
-    const own = all[i]!;
     const others = all.filter((_, j) => j !== i && runs[j]!.method.id === method.id);
-    const parts = [...own].flatMap(([name, text]) =>
-      name === 'density' || others.some((other) => other.get(name) !== text) ? [text] : [],
-    );
+    const isShared = (name: string, { of, text }: Value) =>
+      others.every((other) => other.get(name)?.some((own) => own.of === of && own.text === text));
+    const apart = [...all[i]!].flatMap(([name, values]) => {
+      const own = values.filter((value) => !isShared(name, value));
+      return own.length === 0 ? [] : [wordsOf(values, own)];
+    });
+    const density = all[i]!.get('density') ?? [];
+    const parts = apart.length === 0 && density.length > 0 ? [wordsOf(density, density)] : apart;
     return [methodName(method), ...parts].join(' · ');
   });
 }
@@ -307,44 +311,54 @@ export function shortNames(names: readonly string[]): string[] {
   return names.length < 2 || shared < 1 ? [...names] : parts.map((own) => own.slice(shared).join(' · '));
 }
 
-const knownWords = new WeakMap<Recipe, Map<string, string>>();
+/** A setting in words. */
+interface Value {
+  /** Of which contributor; empty: of all together. */
+  of: string;
+  label: string;
+  text: string;
+}
 
-/** Settings of a recipe, by parameter, in words. */
-function wordsOf({ recipe, method }: Named): Map<string, string> {
-  const before = knownWords.get(recipe);
+/** `weight 1.00` where all contributors have one, else `weight kitchen 0.50`. @param shown those that are named */
+function wordsOf(values: readonly Value[], shown: readonly Value[]): string {
+  const [{ of, label, text }] = values as [Value];
+  if (of === '') return text;
+  if (values.every((own) => own.text === text)) return label === 'density' ? text : `${label} ${text}`;
+  return `${label} ${shown.map((own) => `${own.of} ${own.text}`).join(' ')}`;
+}
+
+const knownSettings = new WeakMap<Recipe, Map<string, Value[]>>();
+
+/** Settings of a recipe by parameter, those of contributors one by one. */
+function settingsOf({ recipe, method }: Named): Map<string, Value[]> {
+  const before = knownSettings.get(recipe);
   if (before) return before;
-  const words = new Map<string, string>();
+  const made = new Map<string, Value[]>();
   const settings = Object.fromEntries(
     Object.entries(method.parameters).map(([name, spec]) => [name, recipe.parameters[name] ?? spec.default]),
   ) as Settings;
   for (const { name, spec } of effectiveSpecs(method.parameters, settings)) {
-    const value = settings[name];
-    if (spec.kind === 'choice') {
-      const choice = spec.choices.find((c) => c.value === value);
-      words.set(name, choice?.label ?? String(value));
-    } else words.set(name, said(spec.label, value, spec.kind === 'number' ? spec.slider?.step : undefined));
+    const text =
+      spec.kind === 'choice'
+        ? (spec.choices.find((c) => c.value === settings[name])?.label ?? String(settings[name]))
+        : said(spec.label, settings[name], stepOf(spec));
+    made.set(name, [{ of: '', label: spec.label, text }]);
   }
   for (const { name, spec } of effectiveSpecs(method.modelParameters, settings)) {
-    const values = (recipe.models ?? []).map(
-      (m) => m.parameters[name] ?? recipe.parameters[name] ?? spec.default,
-    );
-    const texts = new Set(values.map((value) => JSON.stringify(value)));
-    const step = spec.kind === 'number' ? spec.slider?.step : undefined;
-    const [value] = values;
-    if (texts.size === 0 || value === undefined) continue;
-    const text =
-      texts.size > 1
-        ? `${spec.label.toLowerCase()} by model`
-        : name === 'density' && typeof value === 'number'
-          ? formatSetting(value, step)
-          : said(spec.label, value, step);
-    words.set(name, text);
-    // which models, where values differ
-    if (texts.size > 1) words.set(name, `${text} ${values.map((v) => short(v, step)).join(' ')}`);
+    const values = (recipe.models ?? []).flatMap(({ model, parameters }): Value[] => {
+      const value = parameters[name] ?? recipe.parameters[name] ?? spec.default;
+      const of = shortName(model.split('+').at(-1)!);
+      return value === undefined
+        ? []
+        : [{ of, label: spec.label.toLowerCase(), text: short(value, stepOf(spec)) }];
+    });
+    if (values.length > 0) made.set(name, values);
   }
-  knownWords.set(recipe, words);
-  return words;
+  knownSettings.set(recipe, made);
+  return made;
 }
+
+const stepOf = (spec: ParameterSpec) => (spec.kind === 'number' ? spec.slider?.step : undefined);
 
 function said(label: string, value: unknown, step: number | undefined): string {
   if (value === true) return label.toLowerCase();

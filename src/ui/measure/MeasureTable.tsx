@@ -2,7 +2,7 @@ import { scaleLinear } from 'd3-scale';
 import { type CSSProperties, type ReactNode, useState } from 'react';
 import { formatCounted, formatPercent } from '../../formats/quantity';
 import { LinkButton } from '../parts/Button';
-import { modelColor, RunLetter, Swatch } from '../parts/Section';
+import { Cut, modelColor, RunLetter, Swatch } from '../parts/Section';
 import type { EvaluationRow } from '../state/evaluation-rows';
 import {
   decimalsOf,
@@ -184,13 +184,8 @@ function Head({ column: { id, name, title }, table }: { column: Shown; table: Ta
   const sorted = table.isAccuracy ? 'descending' : 'ascending';
   return (
     <th scope="col" {...(isJudge(table, id) ? { 'aria-sort': sorted } : {})}>
-      <button
-        type="button"
-        className="measure-by truncate"
-        title={`${title}: draw and order by it`}
-        onClick={() => editSlice(studio, 'measure', { by: id })}
-      >
-        {name}
+      <button type="button" className="measure-by" onClick={() => editSlice(studio, 'measure', { by: id })}>
+        <Cut text={name} title={`${title}: draw and order by it`} />
       </button>
     </th>
   );
@@ -215,7 +210,7 @@ function Row({ own, table, columns, scale, hasLambda, isFront }: RowProps) {
         <span className="row tight">
           {row.place >= 0 ? <RunLetter place={row.place} /> : null}
           {row.color === null ? null : <Swatch color={row.color} />}
-          <span className="truncate">{row.label}</span>
+          <Cut text={row.label} />
           {row.current ? <span className="tag measure-now">this recipe</span> : null}
           {isFront ? (
             <span

@@ -37,6 +37,42 @@ export function Fact({ label, value, bad }: { label: string; value: string; bad?
   );
 }
 
+/** Characters at the end of a name that stay where it is cut: its last part, its last words, or a few. */
+function endOf(text: string): number {
+  const [, end] = / · (.{1,14})$/.exec(text) ?? /\s(\S.{0,12})$/.exec(text) ?? [];
+  return end?.length ?? 8;
+}
+
+interface CutProps {
+  text: string;
+  /** Characters that stay. */
+  end?: number;
+  title?: string;
+}
+
+/** A name in one line; where it is too long it is cut in the middle: names of runs differ at their ends. */
+export function Cut({ text, end = endOf(text), title = text }: CutProps) {
+  const at = Math.max(0, text.length - end);
+  return (
+    <span className="cut nowrap" title={title}>
+      {at === 0 || at === text.length ? (
+        <bdi className="truncate">{text}</bdi>
+      ) : (
+        <>
+          {/* heard as one word */}
+          <span className="visually-hidden">{text}</span>
+          <bdi className="truncate" aria-hidden="true">
+            {text.slice(0, at)}
+          </bdi>
+          <bdi className="rigid" aria-hidden="true">
+            {text.slice(at)}
+          </bdi>
+        </>
+      )}
+    </span>
+  );
+}
+
 /** A list that is folded away while it is long, and what it is of. */
 export function FoldedList({
   title,

@@ -6,6 +6,7 @@ import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState 
 import { displayName } from '../../formats/names';
 import { formatCount, formatCounted } from '../../formats/quantity';
 import { SearchIcon } from './Button';
+import { Cut } from './Section';
 
 export interface TableColumn<T> {
   id: string;
@@ -271,24 +272,7 @@ export function TensorName({ name }: { name: string }) {
   const short = shortTensorName(name);
   const parts = short.split('.');
   const end = parts.length > 2 ? parts.slice(-2).join('.') : '';
-  return (
-    <span className="tensor-name nowrap" title={displayName(name)}>
-      {end === '' ? (
-        <bdi className="truncate">{short}</bdi>
-      ) : (
-        <>
-          {/* heard as one word */}
-          <span className="visually-hidden">{short}</span>
-          <bdi className="truncate" aria-hidden="true">
-            {short.slice(0, -end.length)}
-          </bdi>
-          <bdi className="rigid" aria-hidden="true">
-            {end}
-          </bdi>
-        </>
-      )}
-    </span>
-  );
+  return <Cut text={short} end={end.length} title={displayName(name)} />;
 }
 
 /** Name for display: characters that are invisible, or reverse the direction of writing, are spelled out. */

@@ -7,7 +7,7 @@ import { RunsStrip } from '../layers/RunsStrip';
 import { type LayersRun, shownRuns, useRuns } from '../layers/runs';
 import { REST_MS, useDebounced } from '../parts/hooks';
 import { ErrorCard } from '../parts/Message';
-import { LETTERS, Swatch } from '../parts/Section';
+import { Cut, LETTERS, Swatch } from '../parts/Section';
 import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
 import {
   answeringModels,
@@ -202,9 +202,7 @@ function Column({ column, prompt, begun }: ColumnProps) {
     <article className="stack written-column panel" data-stale={stale || undefined} aria-label={column.label}>
       <h3 className="row">
         {column.color === null ? null : <Swatch color={column.color} />}
-        <span className="truncate" title={column.label}>
-          {column.label}
-        </span>
+        <Cut text={column.label} />
       </h3>
       {column.error ? (
         <ErrorCard error={column.error} />
