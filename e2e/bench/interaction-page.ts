@@ -22,7 +22,7 @@ const worker = () => startWorker(workerUrl, location.search.slice(1));
 window.studio = startStudio(connectWorker(worker), document.getElementById('root') as HTMLElement).studio;
 
 window.addFourth = async () => {
-  await openHub(window.studio, 'bench/fourth');
+  await openHub(window.studio, 'bench/fourth', new AbortController().signal);
   const opened = window.studio.store.getState().models.at(-1);
   if (opened) editRecipe(window.studio, (recipe) => addContributor(recipe, opened.ref));
 };

@@ -12,9 +12,9 @@ import { throughCache } from '../store/cached-source';
 
 export interface OpenModels {
   /** Opens a folder under the name it has, or the one given. Opening the same name again replaces it. */
-  add(folder: ModelFolder, path?: string): Promise<ModelInfo>;
+  add(folder: ModelFolder, path?: string, signal?: AbortSignal): Promise<ModelInfo>;
   /** Opens `owner/name[@revision]` on the Hub; its name is pinned to the commit. */
-  addHub(id: string, revision?: string): Promise<ModelInfo>;
+  addHub(id: string, revision?: string, signal?: AbortSignal): Promise<ModelInfo>;
   /** The opened model of that name; no hub is asked. @throws AmalgamError `ModelUnknown` */
   open(path: string): Promise<OpenModel>;
   file(folder: string, file: string): { folder: ModelFolder; file: ModelFile };
@@ -27,20 +27,25 @@ export interface OpenModels {
 export function openModels(hub: () => Hub): OpenModels {
   const opened = new Map<string, OpenModel>();
 
-  const add = async (folder: ModelFolder, path = folder.path, facts?: RepoFacts): Promise<ModelInfo> => {
+  const add = async (
+    folder: ModelFolder,
+    path = folder.path,
+    signal?: AbortSignal,
+    facts?: RepoFacts,
+  ): Promise<ModelInfo> => {
     const readable = {
       ...folder,
       files:
         folder.origin.kind === 'hub' ? folder.files.map((file) => throughCache(folder, file)) : folder.files,
     };
-    const model = await openModel(readable, path);
+    const model = await openModel(readable, path, signal);
     opened.set(path, model);
     return { ...describeModel(model, facts), headers: await headerHash(model) };
   };
-  const addHub = async (id: string, revision?: string): Promise<ModelInfo> => {
+  const addHub = async (id: string, revision?: string, signal?: AbortSignal): Promise<ModelInfo> => {
     const { openHubModel } = await import('../sources/hub');
-    const folder = await openHubModel(hub(), id, revision);
-    return add(folder, `${folder.path}@${folder.origin.commit}`, folder.facts);
+    const folder = await openHubModel(hub(), id, revision, signal);
+    return add(folder, `${folder.path}@${folder.origin.commit}`, signal, folder.facts);
   };
   return {
     texts: calibrationTexts(),

@@ -14,9 +14,14 @@ import { type FinishedFile, finishedFiles } from '../write/finished-outputs';
 const CARD = 'README.md';
 
 /** The repository that an output would go to, and which of its files would be replaced. */
-export async function lookAtTarget(hub: Hub, repo: string, source: PushSource): Promise<PushTarget> {
+export async function lookAtTarget(
+  hub: Hub,
+  repo: string,
+  source: PushSource,
+  signal?: AbortSignal,
+): Promise<PushTarget> {
   const found = await finishedFiles(source);
-  const target = await pushTarget(hub, repo);
+  const target = await pushTarget(hub, repo, signal);
   return { ...target, taken: found.map((f) => f.path).filter((path) => target.files.includes(path)) };
 }
 

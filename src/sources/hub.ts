@@ -5,6 +5,7 @@ import { type HubId, hubFile, parseDatasetId, parseHubId } from '../formats/hub-
 import type { FamilyMember } from '../formats/model-family';
 import { displayName } from '../formats/names';
 import type { HubHit, HubQuery } from '../reports/models';
+import { throwIfCanceled } from './cancellation';
 import type { RequestSubject } from './http-error';
 import { type HubRepo, listRepo, type RepoFacts, repoInfo } from './hub-file';
 import { type Hub, hubFailure, hubFetch } from './hub-request';
@@ -189,20 +190,26 @@ async function readFamily(hub: Hub, own: FamilyMember, signal?: AbortSignal): Pr
 async function memberOf(hub: Hub, id: string, signal?: AbortSignal): Promise<FamilyMember> {
   const known = answers.get(hub) ?? new Map<string, Promise<FamilyMember>>();
   answers.set(hub, known);
-  const asked = known.get(id) ?? askMember(hub, id);
+  const shared = known.get(id);
+  const asked = shared ?? askMember(hub, id, signal);
   known.set(id, asked);
   const member = await asked;
-  if (member.unread !== undefined) known.delete(id);
-  signal?.throwIfAborted();
-  return member;
+  if (member.unread !== undefined && known.get(id) === asked) known.delete(id);
+  throwIfCanceled(signal);
+  // who asked first may have been canceled
+  return shared && member.unread === 'silent' ? memberOf(hub, id, signal) : member;
 }
 
-async function askMember(hub: Hub, id: string): Promise<FamilyMember> {
+async function askMember(hub: Hub, id: string, signal?: AbortSignal): Promise<FamilyMember> {
   const subject = { name: id, host: new URL(hub.url).host, page: `${hub.url}/${id}` };
   try {
     const said = await modelInfo({
       ...{ name: id, hubUrl: hub.url, additionalFields: ['sha', 'tags', 'cardData'] },
-      fetch: hubFetch(hub, subject, AbortSignal.timeout(PATIENCE_MS)),
+      fetch: hubFetch(
+        hub,
+        subject,
+        AbortSignal.any([AbortSignal.timeout(PATIENCE_MS), ...(signal ? [signal] : [])]),
+      ),
     });
     // a repository that was renamed answers under its new name
     return { ...repoInfo(said).member, id };

@@ -1,8 +1,12 @@
+import type * as Comlink from 'comlink';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { HubWait } from '../reports/push';
+import type { RemoteWorker } from './remote';
 
 // a worker finds out once whether it has storage
 vi.resetModules();
 const { createCalls } = await import('./calls');
+const { callRemote, serveCalls } = await import('./remote');
 
 beforeEach(() => {
   // as in a private window of Firefox: the interface is there and refuses
@@ -24,4 +28,35 @@ describe('R36: a window without storage', () => {
   test('has nothing that was cut off', async () => {
     expect(await createCalls().interrupted()).toEqual([]);
   });
+});
+
+test.each([
+  ['openHub', ['a/model']],
+  ['searchHub', [{ text: 'model', limit: 1 }]],
+  ['publishedRecipe', ['a/model']],
+  ['openDataset', ['a/texts']],
+  ['datasetColumns', ['a/texts', 'test.parquet']],
+  ['hubAccount', []],
+  ['pushTarget', ['a/model', { kind: 'folder', handle: {}, name: '', files: [] }]],
+])('R30: %s ends in the midst of a wait that the hub asks for', async (name, args) => {
+  const ask = vi.fn(async () => new Response('', { status: 429 }));
+  vi.stubGlobal('fetch', ask);
+  const calls = createCalls();
+  await calls.setHub({ token: 'hf_reader' });
+  let waits: HubWait[] = [];
+  const begun = new Promise<void>((resolve) => {
+    void calls.hubWaits((now) => {
+      waits = now;
+      if (now.length > 0) resolve();
+    });
+  });
+  const stop = new AbortController();
+  const remote = serveCalls(calls) as unknown as Comlink.Remote<RemoteWorker>;
+  const { outcome } = callRemote(remote, name, [...args, stop.signal], () => undefined);
+  await Promise.race([begun, outcome]);
+  expect(waits).toHaveLength(1);
+  stop.abort();
+  expect(await outcome).toMatchObject({ error: { code: 'Canceled' } });
+  expect(waits).toEqual([]);
+  expect(ask).toHaveBeenCalledTimes(1);
 });

@@ -195,9 +195,9 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       return addAll(folders);
     },
     /** Opens `owner/name[@revision]` or a Hub URL; the revision is resolved to a commit and pinned. */
-    async openHub(idOrUrl: string) {
+    async openHub(idOrUrl: string, signal?: AbortSignal) {
       const { id, revision } = parseHubId(idOrUrl, hub().url);
-      return models.addHub(id, revision);
+      return models.addHub(id, revision, signal);
     },
     /** Opens a folder of the machine under the given recipe name. */
     async openDisk(ref: string, folder: string) {
@@ -205,11 +205,12 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       return models.add(openDisk(ref, folder), ref);
     },
     ...hubCalls,
-    searchHub: async (query: HubQuery) => (await import('../sources/hub')).searchModels(hub(), query),
+    searchHub: async (query: HubQuery, signal?: AbortSignal) =>
+      (await import('../sources/hub')).searchModels(hub(), query, signal),
     plan: (recipe: Recipe, merges?: boolean) => recipePlanReport(recipe, models, merges),
     /** What the models of a recipe changed, by a few rows of them; null where that cannot be read in part. */
-    sampleChanges: async (recipe: Recipe) =>
-      (await import('../merge/prediction/sampled-changes')).sampleChanges(await plan(recipe), models),
+    sampleChanges: async (recipe: Recipe, signal?: AbortSignal) =>
+      (await import('../merge/prediction/sampled-changes')).sampleChanges(await plan(recipe), models, signal),
     merge: (request: MergeRequest, onProgress: Report<Progress>) =>
       job.run(async (signal) =>
         withRunLock(request, onProgress, async (report) => {
@@ -255,9 +256,9 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     /** The tasks that ship. */
     shippedTasks: async () => (await import('../tasks/shipped')).shippedTasks(),
     /** A conversation as the output's chat template writes it; null where it has none. */
-    chatPreview: async (recipe: Recipe) => {
+    chatPreview: async (recipe: Recipe, signal: AbortSignal) => {
       const { chatPreview } = await import('../evaluate/running-model');
-      return chatPreview((await planTarget({ recipe })).plan, models, new AbortController().signal);
+      return chatPreview((await planTarget({ recipe })).plan, models, signal);
     },
     generate: (request: GenerateRequest, onProgress: Report<RunningProgress>) =>
       (request.live ? slot : job).run(async (signal) => {
@@ -302,9 +303,10 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
         return runEffects(request, targetsOf(request, signal, onProgress));
       }),
     /** Opens a dataset on the Hub, `owner/name[@revision]` or its page's address, pinned to a commit. */
-    openDataset: async (idOrUrl: string) => (await datasets()).open(idOrUrl),
+    openDataset: async (idOrUrl: string, signal?: AbortSignal) => (await datasets()).open(idOrUrl, signal),
     /** The text columns of a file of a dataset. */
-    datasetColumns: async (ref: string, path: string) => (await datasets()).columns(ref, path),
+    datasetColumns: async (ref: string, path: string, signal?: AbortSignal) =>
+      (await datasets()).columns(ref, path, signal),
     /** Text out of a file of a dataset; of a large file only the parts that are needed are read. */
     readDataset: (request: DatasetRequest, onProgress: Report<RunningProgress>) =>
       job.run(async (signal) => (await datasets()).read(request, signal, onProgress)),
@@ -317,10 +319,11 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       models.texts.add(name, text);
     },
     /** Whom the token belongs to. @throws Unauthorized without a token, or with one the hub does not know */
-    hubAccount: async () => (await import('../sources/hub-upload')).hubAccount(hub()),
+    hubAccount: async (signal?: AbortSignal) =>
+      (await import('../sources/hub-upload')).hubAccount(hub(), signal),
     /** Looks at the repository that an output would go to. */
-    pushTarget: async (repo: string, source: PushSource) =>
-      (await import('../push/job')).lookAtTarget(hub(), repo, source),
+    pushTarget: async (repo: string, source: PushSource, signal?: AbortSignal) =>
+      (await import('../push/job')).lookAtTarget(hub(), repo, source, signal),
     /**
      * Sends a finished output to a model repository, created where it is missing, as one commit at the end.
      * @throws DestinationNotEmpty when files would be replaced that `replace` does not name

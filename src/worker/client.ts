@@ -122,7 +122,8 @@ export function connectWorker(
   const record = ({ name, args }: Call, outcome: Outcome): Outcome => {
     if ('error' in outcome) return outcome;
     // a branch of the hub moves, the commit it was opened at stays
-    const again = name === 'openHub' ? [(outcome.value as ModelInfo).ref] : args;
+    const data = args.filter((arg) => !(arg instanceof AbortSignal));
+    const again = name === 'openHub' ? [(outcome.value as ModelInfo).ref] : data;
     if (REPEATED.has(name)) repeated.push({ name, args: again });
     if (name === 'setHub' || name === 'finishSignIn') signedIn = name === 'finishSignIn';
     return outcome;

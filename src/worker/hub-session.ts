@@ -47,11 +47,11 @@ export function openHubSession() {
       if (token !== null) hub.token = token;
     },
     /** How a model on the Hub was merged, by its own files. @throws NotFound where they do not say */
-    async publishedRecipe(idOrUrl: string): Promise<PublishedRecipe> {
+    async publishedRecipe(idOrUrl: string, signal?: AbortSignal): Promise<PublishedRecipe> {
       const { id, revision } = parseHubId(idOrUrl, hub.url);
       const { openHubModel } = await import('../sources/hub');
       const { publishedRecipe } = await import('../sources/published-recipe');
-      return publishedRecipe(await openHubModel(hub, id, revision));
+      return publishedRecipe(await openHubModel(hub, id, revision, signal), signal);
     },
     /** Begins a sign-in, in place of one that was begun before. What proves that it was us stays in the worker. */
     async beginSignIn(request: SignInRequest): Promise<SignInPage> {

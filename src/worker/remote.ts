@@ -1,6 +1,7 @@
 /**
  * Calls across the boundary of the worker: the window's half is a proxy that has the type of the calls, the worker's half
- * finds them by name. A function among the arguments, always the last, is called back over a channel of its own.
+ * finds them by name. A function among the arguments, always the last, is called back over a channel of its own; a signal in its
+ * place ends the call there.
  */
 import * as Comlink from 'comlink';
 import { type ErrorReport, errorReport, fromErrorReport } from '../errors';
@@ -9,27 +10,33 @@ import { openPort } from '../platform';
 /** Result of a call on the other side: its value, or the error with its code, which comlink would drop. */
 export type Outcome = { value: unknown } | { error: ErrorReport };
 
-/** The one method the worker exposes; `port` carries what the last argument is called with. */
+/** What the worker exposes; `port` carries what the last argument is called with, `stop` ends the call of that id. */
 export interface RemoteWorker {
-  call(name: string, args: unknown[], port?: MessagePort): Promise<Outcome>;
+  call(name: string, args: unknown[], port?: MessagePort, id?: number): Promise<Outcome>;
+  stop(id: number): void;
 }
 
 type AnyCall = (...args: unknown[]) => Promise<unknown>;
 
 /** The worker's half. */
 export function serveCalls(calls: object): RemoteWorker {
+  const stops = new Map<number, AbortController>();
   return {
-    async call(name, args, port) {
+    async call(name, args, port, id) {
+      const stop = new AbortController();
+      if (id !== undefined) stops.set(id, stop);
       try {
         const run = calls[name as keyof typeof calls] as AnyCall;
         const report = (value: unknown) => port?.postMessage(value);
-        return { value: await run(...args, ...(port ? [report] : [])) };
+        return { value: await run(...args, ...(port ? [report] : id === undefined ? [] : [stop.signal])) };
       } catch (thrown) {
         return { error: errorReport(thrown) };
       } finally {
         port?.close();
+        if (id !== undefined) stops.delete(id);
       }
     },
+    stop: (id) => stops.get(id)?.abort(),
   };
 }
 
@@ -37,6 +44,9 @@ export function serveCalls(calls: object): RemoteWorker {
 export function reports(args: readonly unknown[]): boolean {
   return typeof args.at(-1) === 'function';
 }
+
+/** How many calls with a signal were made: their ids. */
+let asked = 0;
 
 /**
  * Makes a call on the other side.
@@ -49,9 +59,19 @@ export function callRemote(
   args: unknown[],
   lost: (why: string) => void,
 ): { outcome: Promise<Outcome>; close(): void } {
+  const [data, last] = [args.slice(0, -1), args.at(-1)];
+  if (last instanceof AbortSignal) {
+    const id = ++asked;
+    const outcome = remote.call(name, data, undefined, id);
+    const stop = () => void remote.stop(id);
+    if (last.aborted) stop();
+    last.addEventListener('abort', stop);
+    const close = () => last.removeEventListener('abort', stop);
+    return { outcome: outcome.finally(close), close };
+  }
   if (!reports(args)) return { outcome: remote.call(name, args), close() {} };
-  const { given, close } = openPort(args.at(-1) as (message: unknown) => void, lost);
-  const outcome = remote.call(name, args.slice(0, -1), Comlink.transfer(given, [given]));
+  const { given, close } = openPort(last as (message: unknown) => void, lost);
+  const outcome = remote.call(name, data, Comlink.transfer(given, [given]));
   return { outcome: outcome.finally(close), close };
 }
 

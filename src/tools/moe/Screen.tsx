@@ -4,6 +4,7 @@ import { formatBytes, formatCounted, formatParameters } from '../../formats/quan
 import { canonicalRef, repositoriesOf } from '../../formats/recipe';
 import { optionsProblem } from '../../reports/option';
 import { Button, FileButton } from '../../ui/parts/Button';
+import { useAttempt } from '../../ui/parts/hooks';
 import { Message, Problem, ToolEnd } from '../../ui/parts/Message';
 import { ToolForm } from '../../ui/parts/OptionsForm';
 import { SavedModel, SaveTo } from '../../ui/parts/SavedFiles';
@@ -13,7 +14,7 @@ import { YamlText } from '../../ui/parts/YamlText';
 import { whyNoTool } from '../../ui/state/job';
 import { openHub } from '../../ui/state/models';
 import { choiceName, chosenModel, fileNameOf, modelChoices } from '../../ui/state/roles';
-import { noticed, type StudioState } from '../../ui/state/studio';
+import type { StudioState } from '../../ui/state/studio';
 import { beginTool, editTool, whyNotSaved } from '../../ui/state/tool-jobs';
 import { useStudio, useStudioState } from '../../ui/studio-context';
 import { moeOptions } from './options';
@@ -142,15 +143,20 @@ function figures({ title, experts, expertsPerToken, parameters }: MoeFigures): C
 /** A model that the recipe names and that is not open. */
 function Missing({ name }: { name: string }) {
   const studio = useStudio();
-  const open = async () => {
-    for (const one of repositoriesOf(name)) await openHub(studio, one);
+  const { working, error, attempt, cancel } = useAttempt();
+  const open = async (signal: AbortSignal) => {
+    for (const one of repositoriesOf(name)) await openHub(studio, one, signal);
   };
   return (
     <Message
       tone="warning"
-      title={`${name} is not open.`}
-      hint="Open its folder with + Add model, or get it from the Hub."
-      actions={<Button onClick={() => void noticed(studio, open)}>Get it from the Hub</Button>}
+      title={error?.message ?? `${name} is not open.`}
+      hint={error?.hint ?? 'Open its folder with + Add model, or get it from the Hub.'}
+      actions={
+        <Button onClick={() => (working ? cancel() : void attempt('open', open))}>
+          {working ? 'Cancel opening' : 'Get it from the Hub'}
+        </Button>
+      }
     />
   );
 }

@@ -7,7 +7,7 @@ import { remember } from '../local/local-files';
 import { Button } from '../parts/Button';
 import { SIGN_IN_CHANNEL, type SignInMessage } from '../sign-in-window';
 import { retryRefused } from '../state/named-models';
-import { editSlice, noticed, notifyError, type Studio } from '../state/studio';
+import { askHub, editSlice, neverMind, noticed, notifyError, type Studio } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
 /** The hub, and the token for private and gated models, by signing in or pasted. Only the worker holds the token. */
@@ -17,7 +17,7 @@ export function HubSettings({ toPush = false }: { toPush?: boolean }) {
   const [url, setUrl] = useState(hub.url);
   const [token, setToken] = useState('');
   const apply = async (change: { url: string } | { token: string | null }) => {
-    neverMind(studio);
+    neverMind(studio, SIGN_IN);
     await noticed(studio, async () => {
       await studio.worker.setHub(change);
       // a token belongs to the hub it was given for: another hub begins without
@@ -130,7 +130,7 @@ function SignIn(props: { clientId: string; toPush: boolean; onSignOut(): void })
           <span className="spacer" role="status">
             Waiting for you to agree in the window of {host}…
           </span>
-          <Button onClick={() => neverMind(studio)}>Cancel</Button>
+          <Button onClick={() => neverMind(studio, SIGN_IN)}>Cancel</Button>
         </>
       ) : (
         <Button
@@ -192,11 +192,8 @@ function stoppedVariable(name: string): string | undefined {
  * else. Never rejects; the page shows the errors.
  */
 async function signIn(studio: Studio, clientId: string, toPush: boolean): Promise<void> {
-  neverMind(studio);
   const opened = window.open('', '_blank', 'popup,width=560,height=760');
-  const stop = new AbortController();
-  studio.transient.signIn = stop;
-  try {
+  const ask = async (signal: AbortSignal) => {
     if (!opened) {
       throw new AmalgamError(
         'NotFound',
@@ -209,27 +206,26 @@ async function signIn(studio: Studio, clientId: string, toPush: boolean): Promis
     editSlice(studio, 'hub', { signingIn: true });
     const redirectUrl = new URL('.', location.href).href.replace(/[?#].*$/, '');
     const page = await studio.worker.beginSignIn({ clientId, redirectUrl, toPush });
-    const answer = waitForAnswer(page.state, stop.signal);
+    const answer = waitForAnswer(page.state, signal);
     opened.location.replace(page.url);
     await studio.worker.finishSignIn(await answer);
-    const { name } = await studio.worker.hubAccount();
-    editSlice(studio, 'hub', { hasToken: true, signedInAs: name });
+    editSlice(studio, 'hub', { hasToken: true });
+    const { name } = await studio.worker.hubAccount(signal);
+    editSlice(studio, 'hub', { signedInAs: name });
     retryRefused(studio);
+  };
+  try {
+    await askHub(studio, SIGN_IN, ask);
   } catch (thrown) {
     opened?.close();
     notifyError(studio, thrown);
   } finally {
-    if (studio.transient.signIn === stop) {
-      studio.transient.signIn = null;
-      editSlice(studio, 'hub', { signingIn: false });
-    }
+    if (!studio.transient.asking.has(SIGN_IN)) editSlice(studio, 'hub', { signingIn: false });
   }
 }
 
-/** Waits no longer; the hub's window may stay. */
-function neverMind(studio: Studio): void {
-  studio.transient.signIn?.abort();
-}
+/** What waits no longer where it is ended; the hub's window may stay. */
+const SIGN_IN = 'sign-in';
 
 function waitForAnswer(state: string, signal: AbortSignal): Promise<SignInAnswer> {
   let close = () => {};

@@ -7,7 +7,7 @@ import { SearchIcon } from '../parts/Button';
 import { useAttempt } from '../parts/hooks';
 import { ErrorCard, HubWaiting, Message } from '../parts/Message';
 import { openHub, takeModel } from '../state/models';
-import { type AddTarget, setView } from '../state/studio';
+import { type AddTarget, notify, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { HubSettings } from './HubSettings';
 import { HitList, ModelGroup, ModelRow, Take, type TakeProps, useHubSearch } from './ModelList';
@@ -22,7 +22,7 @@ export function HubSource({ target, onDone }: { target: AddTarget; onDone(): voi
     return target === 'contributor' && model?.origin === 'hub' ? parseModelRef(model.ref).model.path : null;
   });
   const [text, setText] = useState('');
-  const { working: busy, error, attempt } = useAttempt();
+  const { working: busy, error, attempt, cancel } = useAttempt();
   const pasted = namedModel(text, hub.url);
   const search = useHubSearch(
     studio.worker,
@@ -32,8 +32,16 @@ export function HubSource({ target, onDone }: { target: AddTarget; onDone(): voi
   );
 
   const open = (id: string, pinned?: string) =>
-    attempt(id, async () => {
-      const model = await openHub(studio, pinned === undefined ? id : `${id}@${pinned}`);
+    attempt(id, async (signal) => {
+      signal.addEventListener('abort', () =>
+        notify(
+          studio,
+          'note',
+          `${id} was not opened.`,
+          'Its opening was canceled: add it again when you like.',
+        ),
+      );
+      const model = await openHub(studio, pinned === undefined ? id : `${id}@${pinned}`, signal);
       takeModel(studio, model.ref, target);
       if (target !== 'base') return;
       // adapters of that base come next
@@ -73,7 +81,9 @@ export function HubSource({ target, onDone }: { target: AddTarget; onDone(): voi
       )}
       {error ? <ErrorCard error={error} /> : null}
       {search.error && !error ? <ErrorCard error={search.error} /> : null}
-      {text === '' ? <Suggestions target={target} busy={busy} onOpen={(id) => void open(id)} /> : null}
+      {text === '' ? (
+        <Suggestions target={target} busy={busy} onOpen={(id) => void open(id)} onCancel={cancel} />
+      ) : null}
       <HitList
         search={search}
         pasted={pasted}
@@ -81,6 +91,7 @@ export function HubSource({ target, onDone }: { target: AddTarget; onDone(): voi
         target={target}
         busy={busy}
         onOpen={(id, at) => void open(id, at)}
+        onCancel={cancel}
       />
       <HubWaiting />
       <HubSettings />
@@ -104,14 +115,15 @@ function Suggestions({
   target,
   busy,
   onOpen,
-}: Pick<TakeProps, 'target' | 'busy'> & { onOpen(id: string): void }) {
+  onCancel,
+}: Pick<TakeProps, 'target' | 'busy' | 'onCancel'> & { onOpen(id: string): void }) {
   const models = useStudioState((s) => s.models);
   const bases = KNOWN_BASES.filter(({ id }) => !models.some((m) => m.title === id));
   return target === 'contributor' || bases.length === 0 ? null : (
     <ModelGroup title="Small bases to begin with">
       {bases.map(({ id, bytes }) => (
         <ModelRow key={id} name={id} about={`≈ ${formatBytes(bytes)}`}>
-          <Take id={id} target={target} busy={busy} onTake={() => onOpen(id)} />
+          <Take id={id} target={target} busy={busy} onTake={() => onOpen(id)} onCancel={onCancel} />
         </ModelRow>
       ))}
     </ModelGroup>

@@ -20,6 +20,7 @@ interface HitListProps {
   /** Id of the model being opened. */
   busy: string | null;
   onOpen(id: string, revision?: string): void;
+  onCancel(): void;
 }
 
 /** A model of a list: its name, what it is, and the button beside. */
@@ -62,10 +63,10 @@ export function ModelGroup({ title, children }: { title: string; children: React
 }
 
 /** Hits of the Hub search, in groups; a pasted id stands on top, whether the search knows it or not. */
-export function HitList({ search, pasted, text, target, busy, onOpen }: HitListProps) {
+export function HitList({ search, pasted, text, target, busy, onOpen, onCancel }: HitListProps) {
   const known = pasted && search.groups.some((g) => g.hits.some((h) => h.id === pasted.id));
   const take = (id: string, revision?: string) => (
-    <Take id={id} target={target} busy={busy} onTake={() => onOpen(id, revision)} />
+    <Take id={id} target={target} busy={busy} onTake={() => onOpen(id, revision)} onCancel={onCancel} />
   );
   return (
     <div className="stack loose hits" aria-busy={search.status === 'searching'}>
@@ -130,6 +131,7 @@ export interface TakeProps {
   target: AddTarget;
   busy: string | null;
   onTake(): void;
+  onCancel(): void;
 }
 
 const VERBS: Readonly<Record<AddTarget, string>> = {
@@ -138,8 +140,8 @@ const VERBS: Readonly<Record<AddTarget, string>> = {
   library: 'Open',
 };
 
-/** The button that takes a model, or shows why it cannot be taken. */
-export function Take({ id, target, busy, onTake }: TakeProps) {
+/** The button that takes a model, or shows why it cannot be taken; while the model opens, the one that ends that. */
+export function Take({ id, target, busy, onTake, onCancel }: TakeProps) {
   const taken = useStudioState((s) => {
     const is = (ref: string) => parseModelRef(ref).model.path === id;
     if (s.recipe.base !== null && is(s.recipe.base)) return 'This is the base.';
@@ -147,10 +149,22 @@ export function Take({ id, target, busy, onTake }: TakeProps) {
       ? 'Already in the recipe.'
       : null;
   });
-  const verb = busy === id ? 'Opening…' : taken ? 'Added' : VERBS[target];
+  if (busy === id) {
+    return (
+      <>
+        <span className="small quiet" role="status">
+          Opening…
+        </span>
+        <Button aria-label={`Cancel: ${id}`} onClick={onCancel}>
+          Cancel
+        </Button>
+      </>
+    );
+  }
+  const verb = taken ? 'Added' : VERBS[target];
   return (
     <Button
-      why={taken ?? (busy === null ? null : busy === id ? 'Opening…' : `Opening ${busy}…`)}
+      why={taken ?? (busy === null ? null : `Opening ${busy}…`)}
       aria-label={`${verb}: ${id}`}
       onClick={onTake}
     >
@@ -249,7 +263,7 @@ interface HubSearch {
 const IDLE: HubSearch = { status: 'idle', groups: [], error: null };
 
 /**
- * Searches while the user types; an answer that comes late is dropped. With a base, its adapters and fine-tunes come
+ * Searches while the user types; a search that comes late is ended. With a base, its adapters and fine-tunes come
  * first, also before anything is typed.
  * @param round search again when it changes (a token was given, the network came back).
  */
@@ -264,16 +278,18 @@ export function useHubSearch(
   useEffect(() => {
     const asked = text.trim();
     if (asked === '' && base === null) return setSearch(IDLE);
-    let late = false;
+    const stop = new AbortController();
+    const { signal } = stop;
     setSearch((before) => ({ ...before, status: 'searching', error: null }));
     const timer = setTimeout(() => {
-      searchGroups(worker, asked, base).then(
-        (groups) => !late && setSearch({ status: 'found', groups, error: null }),
-        (thrown: unknown) => !late && setSearch({ status: 'failed', groups: [], error: errorReport(thrown) }),
+      searchGroups(worker, asked, base, signal).then(
+        (groups) => signal.aborted || setSearch({ status: 'found', groups, error: null }),
+        (thrown: unknown) =>
+          signal.aborted || setSearch({ status: 'failed', groups: [], error: errorReport(thrown) }),
       );
     }, PAUSE_MS);
     return () => {
-      late = true;
+      stop.abort();
       clearTimeout(timer);
     };
   }, [worker, text, base, round]);
@@ -285,6 +301,7 @@ export async function searchGroups(
   worker: StudioWorker,
   text: string,
   base: string | null,
+  signal?: AbortSignal,
 ): Promise<HubGroup[]> {
   const queries: { title: string; query: HubQuery }[] = [];
   if (base !== null) {
@@ -302,7 +319,7 @@ export async function searchGroups(
   }
   if (text !== '')
     queries.push({ title: base === null ? 'Models' : 'Other models', query: { text, limit: LIMIT } });
-  const answers = await Promise.all(queries.map(({ query }) => worker.searchHub(query)));
+  const answers = await Promise.all(queries.map(({ query }) => worker.searchHub(query, signal)));
   const seen = new Set<string>();
   return queries
     .map(({ title }, i) => {

@@ -90,7 +90,7 @@ function HubRecipe() {
   const { working, error, attempt } = useAttempt();
   const open = (event: FormEvent) => {
     event.preventDefault();
-    void attempt(name, () => remix(studio, name.trim()));
+    void attempt(name, (signal) => remix(studio, name.trim(), signal));
   };
   return (
     <form className="stack" onSubmit={open}>

@@ -115,18 +115,18 @@ export function DatasetText({ take, onDone }: { take: TakeText; onDone: () => vo
   const [share, setShare] = useState<number | null>(null);
   const { working, error, attempt } = useAttempt<'open' | 'columns' | 'read'>();
   const open = () =>
-    attempt('open', async () => {
+    attempt('open', async (signal) => {
       setDataset(null);
       setPath('');
       setColumns(null);
-      setDataset(await studio.worker.openDataset(id));
+      setDataset(await studio.worker.openDataset(id, signal));
     });
   const choose = (ref: string, chosen: string) => {
     setPath(chosen);
     setColumns(null);
     if (chosen === '') return;
-    void attempt('columns', async () => {
-      const found = await studio.worker.datasetColumns(ref, chosen);
+    void attempt('columns', async (signal) => {
+      const found = await studio.worker.datasetColumns(ref, chosen, signal);
       setColumns(found);
       setColumn(found.columns.includes('text') ? 'text' : (choicesOf(found)[0]?.value ?? ''));
     });

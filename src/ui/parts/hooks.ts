@@ -1,24 +1,39 @@
-import { useEffect, useRef, useState } from 'react';
+import { useCallback, useEffect, useRef, useState } from 'react';
 import { type ErrorReport, errorReport } from '../../errors';
 import { sameItems } from '../../merge/prediction/same-items';
 
-/** Work that was asked for: what is at work, and why the last of it failed, which does not count where it was canceled. */
+/**
+ * Work that was asked for: what is at work, and why the last of it failed, which does not count where it was canceled. Its
+ * signal fires when `cancel` is called, other work begins, or the component goes.
+ */
 export function useAttempt<W extends string>() {
   const [working, setWorking] = useState<W | null>(null);
   const [error, setError] = useState<ErrorReport | null>(null);
-  const attempt = async (what: W, work: () => Promise<unknown>) => {
-    setWorking(what);
-    setError(null);
-    try {
-      await work();
-    } catch (thrown) {
-      const report = errorReport(thrown);
-      if (report.code !== 'Canceled') setError(report);
-    } finally {
-      setWorking(null);
-    }
-  };
-  return { working, error, attempt };
+  const stop = useRef<AbortController>(null);
+  const cancel = useCallback(() => stop.current?.abort(), []);
+  useEffect(() => cancel, [cancel]);
+  const attempt = useCallback(
+    async (what: W, work: (signal: AbortSignal) => Promise<unknown>) => {
+      cancel();
+      const own = new AbortController();
+      stop.current = own;
+      setWorking(what);
+      setError(null);
+      try {
+        await work(own.signal);
+      } catch (thrown) {
+        const report = errorReport(thrown);
+        if (report.code !== 'Canceled' && !own.signal.aborted) setError(report);
+      } finally {
+        if (stop.current === own) {
+          stop.current = null;
+          setWorking(null);
+        }
+      }
+    },
+    [cancel],
+  );
+  return { working, error, attempt, cancel };
 }
 
 /** A slider that has not moved for so long rests. */

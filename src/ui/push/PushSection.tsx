@@ -16,7 +16,7 @@ import { type PushSlice, tensorProgress } from '../state/job-state';
 import { recallCells } from '../state/measure';
 import { cardResults, scoresOf, scoreWords } from '../state/measure-tasks';
 import { currentRun, finishedRuns, type RunState } from '../state/runs';
-import { editSlice, type Studio, type StudioState } from '../state/studio';
+import { askHub, editSlice, neverMind, type Studio, type StudioState } from '../state/studio';
 import { useAnswer, useStudio, useStudioState } from '../studio-context';
 
 /** A finished output to a model repository on the Hub. Not there while nothing is finished. */
@@ -43,6 +43,7 @@ function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pusha
   useEffect(() => {
     if (hub.hasToken && hub.online) void loadAccount(studio);
     else if (!hub.hasToken) editSlice(studio, 'push', { account: null });
+    return () => neverMind(studio, ACCOUNT);
   }, [studio, hub]);
   return (
     <Section
@@ -95,14 +96,21 @@ function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pusha
             onChange={(value) => editPushTarget(studio, { private: value === 'private' })}
           />
           <span className="spacer" />
-          {state.status === 'asking' ? null : (
+          {state.status === 'looking' ? (
+            <>
+              <span className="small quiet" role="status">
+                Looking at the repository…
+              </span>
+              <Button onClick={() => editPushTarget(studio, {})}>Cancel</Button>
+            </>
+          ) : state.status === 'asking' ? null : (
             <Button
               type="submit"
               className="strong"
               why={why}
               onClick={() => void push(studio, output, repo)}
             >
-              {state.status === 'looking' ? 'Looking…' : 'Push'}
+              Push
             </Button>
           )}
         </div>
@@ -195,16 +203,22 @@ function editPushTarget(
   studio: Studio,
   change: Partial<Pick<PushSlice, 'output' | 'repo' | 'private'>>,
 ): void {
+  neverMind(studio, TARGET);
   editSlice(studio, 'push', { ...change, status: 'idle', target: null, report: null, error: null });
 }
 
+/** What the hub is asked for: whom the token belongs to, and what lies where the output is to go. */
+const [ACCOUNT, TARGET] = ['account', 'push target'];
+
 /** Asks the hub whom the token belongs to. A failure is shown where the token was given. */
 async function loadAccount(studio: Studio): Promise<void> {
-  try {
-    editSlice(studio, 'push', { account: await studio.worker.hubAccount(), error: null });
-  } catch (thrown) {
-    editSlice(studio, 'push', { account: null, error: errorReport(thrown) });
-  }
+  await askHub(studio, ACCOUNT, async (signal) => {
+    try {
+      editSlice(studio, 'push', { account: await studio.worker.hubAccount(signal), error: null });
+    } catch (thrown) {
+      if (!signal.aborted) editSlice(studio, 'push', { account: null, error: errorReport(thrown) });
+    }
+  });
 }
 
 /**
@@ -248,7 +262,6 @@ function whyNotPush(state: StudioState, repo: string): string | null {
       : 'You signed in with read access only. Sign out here and sign in again to push.';
   }
   if (!/^[^/\s]+\/[^/\s]+$/.test(repo)) return 'Name the repository as owner/name.';
-  if (state.push.status === 'looking') return 'Looking at the repository…';
   return whyNoTool(state);
 }
 
@@ -258,16 +271,15 @@ async function push(studio: Studio, { name, source }: Pushable, repo: string): P
   if (whyNotPush(state, repo) !== null) return;
   editPushTarget(studio, { output: name, repo });
   editSlice(studio, 'push', { status: 'looking' });
-  try {
-    const target = await studio.worker.pushTarget(repo, source);
-    // the user may have changed the name meanwhile
-    if (studio.store.getState().push.status !== 'looking') return;
-    editSlice(studio, 'push', { target });
-    if (target.taken.length > 0) editSlice(studio, 'push', { status: 'asking' });
-    else await send(studio, { name, source }, repo, []);
-  } catch (thrown) {
-    editSlice(studio, 'push', { status: 'idle', error: errorReport(thrown) });
-  }
+  const target = await askHub(studio, TARGET, (signal) =>
+    studio.worker.pushTarget(repo, source, signal).catch((thrown: unknown) => {
+      if (!signal.aborted) editSlice(studio, 'push', { status: 'idle', error: errorReport(thrown) });
+    }),
+  );
+  if (!target || studio.store.getState().push.status !== 'looking') return;
+  editSlice(studio, 'push', { target });
+  if (target.taken.length > 0) editSlice(studio, 'push', { status: 'asking' });
+  else await send(studio, { name, source }, repo, []);
 }
 
 /** The recipe of an output that was merged here, by its name. */

@@ -7,6 +7,7 @@ import { parseModelRef } from '../../formats/recipe';
 import type { ModelInfo } from '../../reports/models';
 import { KNOWN_BASES } from '../local/local-files';
 import { Button, FolderButton } from '../parts/Button';
+import { useAttempt } from '../parts/hooks';
 import { ModelMeta } from '../parts/Section';
 import { shortName } from '../state/built-recipe';
 import {
@@ -83,8 +84,8 @@ interface Offer {
   free: number | null;
 }
 
-async function offerOf(studio: Studio, name: string): Promise<Offer> {
-  const asked = await studio.worker.openHub(name);
+async function offerOf(studio: Studio, name: string, signal: AbortSignal): Promise<Offer> {
+  const asked = await studio.worker.openHub(name, signal);
   const room = await readRoom(studio);
   const free = room && room.quota - room.used;
   const [owner] = asked.title.split('/');
@@ -94,7 +95,7 @@ async function offerOf(studio: Studio, name: string): Promise<Offer> {
   const other = asked.copyOf ?? guess;
   if (other === undefined) return { asked, free };
   const full = await studio.worker
-    .openHub(other)
+    .openHub(other, signal)
     .catch((thrown: { code?: string }) => (thrown.code === 'Gated' ? other : undefined));
   return { asked, free, ...(full === undefined ? {} : { full }) };
 }
@@ -109,20 +110,19 @@ function HubOffer({ name }: { name: string }) {
     (s) => s.hub.online && s.models.some((m) => m.origin === 'hub' && m.adapter?.baseModel === name),
   );
   const [offer, setOffer] = useState<Offer | null>(null);
-  const [asking, setAsking] = useState(false);
+  const { working: asking, attempt } = useAttempt();
   const ask = useCallback(
-    async (decide: boolean) => {
-      setAsking(true);
-      try {
-        const found = await offerOf(studio, name);
-        if (decide && !found.full && fits(found.asked, found.free)) await openNamedHub(studio, name);
-        else setOffer(found);
-      } catch (thrown) {
-        noteFailed(studio, name, thrown);
-      }
-      setAsking(false);
-    },
-    [studio, name],
+    (decide: boolean) =>
+      attempt('ask', async (signal) => {
+        try {
+          const found = await offerOf(studio, name, signal);
+          if (decide && !found.full && fits(found.asked, found.free)) await openNamedHub(studio, name);
+          else setOffer(found);
+        } catch (thrown) {
+          if (!signal.aborted) noteFailed(studio, name, thrown);
+        }
+      }),
+    [studio, name, attempt],
   );
   useEffect(() => {
     if (known) void ask(false);

@@ -77,8 +77,8 @@ export function ChatPreview() {
   const [shown, setShown] = useState<{ of: RecipeState; text: string | null }>();
   const { working, error, attempt } = useAttempt();
   const show = () =>
-    attempt('read', async () => {
-      const text = await studio.worker.chatPreview(buildRecipe(recipe, models, methodOf(recipe)));
+    attempt('read', async (signal) => {
+      const text = await studio.worker.chatPreview(buildRecipe(recipe, models, methodOf(recipe)), signal);
       setShown({ of: recipe, text });
     });
   const why = working ? 'Reading the template…' : clean ? null : 'The plan says what is missing first.';

@@ -1,8 +1,10 @@
 import { useState } from 'react';
 import { type SampledChanges as Sampled, sampledWords } from '../../reports/sampled-changes';
 import { LinkButton } from '../parts/Button';
+import { useAttempt } from '../parts/hooks';
+import { ErrorCard } from '../parts/Message';
 import { buildRecipe } from '../state/built-recipe';
-import { methodOf, noticed } from '../state/studio';
+import { methodOf } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
 /** How the changes of the models lie to each other, by a few rows that are read when it is asked. */
@@ -10,29 +12,25 @@ export function SampledChanges() {
   const studio = useStudio();
   const { report, contributors, status } = useStudioState((s) => s.plan);
   const models = JSON.stringify([report?.base, report?.contributors]);
-  const [found, setFound] = useState<{ of: string; sampled: Sampled | null } | 'reading' | null>(null);
+  const [found, setFound] = useState<{ of: string; sampled: Sampled | null } | null>(null);
+  const { working, error, attempt, cancel } = useAttempt();
   if (!report?.clean || status !== 'ready' || report.stages || report.contributors.length < 2) return null;
-  const known = found !== null && found !== 'reading' && found.of === models ? found : null;
+  const known = found?.of === models ? found : null;
   const read = () =>
-    noticed(studio, async () => {
-      setFound('reading');
+    attempt('read', async (signal) => {
       const { recipe, models: opened } = studio.store.getState();
       const asked = buildRecipe(recipe, opened, methodOf(recipe));
-      const sampled = await studio.worker.sampleChanges(asked).catch((thrown: unknown) => {
-        setFound(null);
-        throw thrown;
-      });
-      setFound({ of: models, sampled });
+      setFound({ of: models, sampled: await studio.worker.sampleChanges(asked, signal) });
     });
   return (
-    <p className="small quiet" role="status">
+    <div className="small quiet" role="status">
+      {error ? <ErrorCard error={error} /> : null}
       {known === null ? (
         <LinkButton
-          disabled={found === 'reading'}
           title="Reads a few rows of each model, before anything large is downloaded"
-          onClick={() => void read()}
+          onClick={() => (working ? cancel() : void read())}
         >
-          {found === 'reading' ? 'Reading samples…' : 'How do their changes fit together?'}
+          {working ? 'Reading samples… Cancel' : 'How do their changes fit together?'}
         </LinkButton>
       ) : known.sampled ? (
         `${sampledWords(
@@ -42,6 +40,6 @@ export function SampledChanges() {
       ) : (
         'These models cannot be read in part: nothing is known of their changes before a merge.'
       )}
-    </p>
+    </div>
   );
 }

@@ -52,8 +52,13 @@ export async function openLocal(
  * Opens a Hub model by id (with revision) or URL. Rejects with the engine's error.
  * @param instead the name in the recipe that it takes the place of
  */
-export async function openHub(studio: Studio, idOrUrl: string, instead = idOrUrl): Promise<ModelInfo> {
-  const opened = await whileOpening(studio, idOrUrl, () => studio.worker.openHub(idOrUrl));
+export async function openHub(
+  studio: Studio,
+  idOrUrl: string,
+  signal: AbortSignal,
+  instead = idOrUrl,
+): Promise<ModelInfo> {
+  const opened = await whileOpening(studio, idOrUrl, () => studio.worker.openHub(idOrUrl, signal));
   remember(studio, [opened], { [instead]: opened.ref });
   return opened;
 }

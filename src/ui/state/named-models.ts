@@ -14,7 +14,7 @@ import { shortName } from './built-recipe';
 import { isPinnedName, namedModels } from './model-origins';
 import { openHub, openLocal, openSample } from './models';
 import type { RecipeState } from './recipe-state';
-import { notifyError, type Studio, type StudioState, type Unopened } from './studio';
+import { askHub, neverMind, notifyError, type Studio, type StudioState, type Unopened } from './studio';
 
 /** Opens the models that the recipe names, now and after every change; returns a function that stops. */
 export function watchNamedModels(studio: Studio): () => void {
@@ -57,12 +57,12 @@ export function whyNotOpen(state: StudioState): { why: string; remedy?: string; 
 
 /** Opens a model of the Hub that the recipe names. Never rejects: its card shows the error. */
 export async function openNamedHub(studio: Studio, name: string): Promise<void> {
-  await attempt(studio, name, () => openHub(studio, name));
+  await attempt(studio, name, (signal) => openHub(studio, name, signal));
 }
 
 /** Opens another model of the Hub, which takes the place of a name in the recipe. Never rejects. */
 export async function openInstead(studio: Studio, name: string, id: string): Promise<void> {
-  await attempt(studio, name, () => openHub(studio, id, name));
+  await attempt(studio, name, (signal) => openHub(studio, id, signal, name));
 }
 
 /** Names that wait for a word and can be repositories of the Hub. */
@@ -184,6 +184,7 @@ function openNamed(studio: Studio): void {
   if (stale.length > 0) {
     const left = Object.entries(unopened).filter(([name]) => !stale.includes(name));
     studio.store.setState({ unopened: Object.fromEntries(left) });
+    for (const name of stale) neverMind(studio, opening(name));
   }
   for (const name of named) {
     if (unopened[name]) continue;
@@ -211,14 +212,19 @@ async function openGranted(studio: Studio, name: string, otherwise: Unopened): P
   if (await isFolderSaved(name).catch(() => false)) await reopenFolder(studio, name, false);
 }
 
-async function attempt(studio: Studio, name: string, open: () => Promise<unknown>): Promise<void> {
+/** Opens what the recipe names so; the signal fires when the recipe does so no longer, or it is opened anew. */
+async function attempt(
+  studio: Studio,
+  name: string,
+  open: (signal: AbortSignal) => Promise<unknown>,
+): Promise<void> {
   note(studio, name, { state: 'opening' });
-  try {
-    await open();
-  } catch (thrown) {
-    noteFailed(studio, name, thrown);
-  }
+  await askHub(studio, opening(name), (signal) =>
+    open(signal).catch((thrown: unknown) => signal.aborted || noteFailed(studio, name, thrown)),
+  );
 }
+
+const opening = (name: string) => `model ${name}`;
 
 /** Says on the card of a model why it is not open. */
 export function noteFailed(studio: Studio, name: string, thrown: unknown): void {

@@ -9,7 +9,7 @@ import { openRecipe, recipeState } from './opened-recipe';
 import { runOf, withSettingsOf } from './predicted-runs';
 import { emptyRecipe, type RecipeState } from './recipe-state';
 import { finishedRuns, NOW, type PredictedRun, predictedRuns, withRuns } from './runs';
-import { editRecipe, methodOf, noticed, notify, notifyError, type Studio } from './studio';
+import { askHub, editRecipe, methodOf, noticed, notify, notifyError, type Studio } from './studio';
 
 /**
  * Saving the recipe: the draft is saved as it is edited and restored after a reload, with the runs beside it; others by
@@ -190,7 +190,8 @@ export async function openLink(studio: Studio): Promise<boolean> {
   if (merge !== null) {
     history.replaceState(null, '', location.pathname);
     writeAddress(studio.store.getState().view);
-    await (await import('./remixed-recipe')).remix(studio, merge);
+    const { remix } = await import('./remixed-recipe');
+    await askHub(studio, 'link', (signal) => remix(studio, merge, signal));
     return true;
   }
   if (!said.has('recipe')) return false;

@@ -15,8 +15,8 @@ const FOUND = {
  * Opens the recipe that a merge on the Hub was made by, and asks the Hub for its models: their cards say what is not there.
  * @throws AmalgamError `NotFound` where the model does not say how it was merged, `RecipeInvalid`, and what the Hub's answers mean
  */
-export async function remix(studio: Studio, idOrUrl: string): Promise<void> {
-  const { text, from } = await studio.worker.publishedRecipe(idOrUrl);
+export async function remix(studio: Studio, idOrUrl: string, signal: AbortSignal): Promise<void> {
+  const { text, from } = await studio.worker.publishedRecipe(idOrUrl, signal);
   const { recipe, problems } = parseRecipe(text);
   if (!recipe) {
     const [first] = problems;

@@ -257,12 +257,13 @@ export interface Studio {
   readonly worker: StudioWorker;
   readonly store: StoreApi<StudioState>;
   /**
-   * State that cannot be serialized: the picked output folder, whether Merge was just pressed, and the abort of a sign-in.
+   * State that cannot be serialized: the picked output folder, whether Merge was just pressed, and the abort of what a hub
+   * is asked.
    */
   readonly transient: {
     folder: FileSystemDirectoryHandle | null;
     starting: boolean;
-    signIn: AbortController | null;
+    asking: Map<string, AbortController>;
     /** Time of the last report of the job, and the timer that ends an engine which does not cancel it. */
     heardAt: number;
     /** Whether the browser was asked to keep what is stored. */
@@ -278,8 +279,30 @@ export function createStudio(worker: StudioWorker): Studio {
   return {
     worker,
     store,
-    transient: { folder: null, starting: false, signIn: null, heardAt: 0, timeLeft: steadyTimeLeft() },
+    transient: { folder: null, starting: false, asking: new Map(), heardAt: 0, timeLeft: steadyTimeLeft() },
   };
+}
+
+/** Asks a hub, under a name by which it can be ended; what was asked under it before ends. */
+export async function askHub<T>(
+  studio: Studio,
+  name: string,
+  ask: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const { asking } = studio.transient;
+  neverMind(studio, name);
+  const stop = new AbortController();
+  asking.set(name, stop);
+  try {
+    return await ask(stop.signal);
+  } finally {
+    if (asking.get(name) === stop) asking.delete(name);
+  }
+}
+
+/** Ends what a hub is asked under that name. */
+export function neverMind({ transient }: Studio, name: string): void {
+  transient.asking.get(name)?.abort();
 }
 
 /** The method of the recipe; the picker offers no other than those that exist. */
