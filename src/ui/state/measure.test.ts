@@ -1,12 +1,13 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { conversationLine } from '../../formats/conversations';
+import { BEST_STEPS } from '../../reports/find-best';
 import { QUICK_CHARACTERS, scoredText } from '../../reports/text-parts';
-import { sampleModels } from '../worker.test.fixture';
+import { fixtureWorker, sampleModels } from '../worker.test.fixture';
 import { whyNotWrite } from './generation';
-import { whyNotFind, whyNotMeasure, whyNotRun } from './measure';
+import { find, measure, whyNotFind, whyNotMeasure, whyNotRun } from './measure';
 import { mergeGate } from './merge-gate';
 import { sampleRecipe } from './roles';
-import { initialState, type StudioState } from './studio';
+import { createStudio, initialState, type StudioState } from './studio';
 import type { JobKind } from './tabs';
 
 const ready: StudioState = {
@@ -54,6 +55,28 @@ test('without models or a prompt it says what is missing; without a text the con
   expect(whyNotMeasure({ ...ready, measure: { ...ready.measure, tasks } })).toMatch(/^Items/);
   const prompt = { ...ready.generation, settings: { ...ready.generation.settings, prompt: ' ' } };
   expect(whyNotWrite({ ...ready, generation: prompt })).toMatch(/prompt/);
+});
+
+test('a search leaves what was measured alone as it was: seconds, bits per byte', async () => {
+  onTestFinished(() => void vi.unstubAllGlobals());
+  vi.stubGlobal('navigator', {});
+  vi.stubGlobal('addEventListener', () => undefined);
+  vi.stubGlobal('removeEventListener', () => undefined);
+  const studio = createStudio(fixtureWorker());
+  const text = 'a lamp by the hinge '.repeat(500);
+  const texts = ready.measure.texts.map((own) => ({ ...own, text }));
+  studio.store.setState({ ...ready, measure: { ...ready.measure, texts } });
+  const told = () =>
+    [...studio.store.getState().measure.cells].flatMap(([key, cell]) =>
+      'blocks' in cell ? [[key, { seconds: cell.seconds, bitsPerByte: cell.bitsPerByte }] as const] : [],
+    );
+  await measure(studio);
+  const alone = told();
+  expect(alone.length).toBeGreaterThan(3);
+  expect(alone.every(([, { seconds, bitsPerByte }]) => seconds > 0 && bitsPerByte !== null)).toBe(true);
+  await find(studio, BEST_STEPS);
+  expect(studio.store.getState().measure.cells.size).toBeGreaterThan(alone.length);
+  expect(told()).toEqual(expect.arrayContaining(alone));
 });
 
 test('quick scores the beginning up to a whole word; short and whole texts are scored as they stand', () => {

@@ -338,7 +338,10 @@ export async function find(studio: Studio, steps: readonly BestStep[]): Promise<
         for (const [t, losses] of (each ?? []).entries()) {
           const key = own ? generatedKey(known[t]!.name) : columns[t]!.key;
           const measured = { blocks: losses, seconds: 0, bitsPerByte: null, leftOut: 0, earlier: null };
-          takeCell(studio, target, key, part, measured);
+          const was = studio.store.getState().measure.cells.get(cellKey(key, part, targetKey(target)));
+          // what was measured alone says more
+          const more = was && 'blocks' in was && !was.partial && { ...was, blocks: losses };
+          takeCell(studio, target, key, part, more || measured);
         }
       }
     }
