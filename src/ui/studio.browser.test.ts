@@ -214,7 +214,9 @@ test('what a hub is asked ends by its button, with its dialog or form, and with 
   await button('Add: example/huge').click();
   await ends(() => button('Cancel: example/huge').click());
   await button('Add: example/huge').click();
-  await ends(() => button('Done').click());
+  await expect.element(button('Done')).toHaveAttribute('aria-disabled', 'true');
+  await page.getByRole('tab', { name: 'Sample' }).click();
+  await ends(() => button('Close').click());
   await expect.element(page.getByText('example/huge was not opened.').last()).toBeVisible();
 
   const { recipe } = studio.store.getState();

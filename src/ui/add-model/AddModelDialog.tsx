@@ -48,6 +48,8 @@ export function AddModelDialog({ target }: { target: AddTarget }) {
   const studio = useStudio();
   const close = () => setView(studio, { adding: null });
   const [tab, setTab] = useState(lastTab);
+  // of the Hub; it goes on under another tab
+  const opening = useAttempt();
   const choose = (next: string) => {
     setTab(next);
     remember(TAB_KEY, next);
@@ -59,7 +61,9 @@ export function AddModelDialog({ target }: { target: AddTarget }) {
       foot={
         <>
           <p className="small quiet">Models stay on this computer. Nothing is uploaded.</p>
-          <Button onClick={close}>Done</Button>
+          <Button why={opening.working && `Opening ${opening.working}…`} onClick={close}>
+            Done
+          </Button>
         </>
       }
       onClose={close}
@@ -79,7 +83,7 @@ export function AddModelDialog({ target }: { target: AddTarget }) {
           <LocalSource target={target} onDone={close} />
         </Tabs.Content>
         <Tabs.Content className="dialog-body stack loose" value="hub">
-          <HubSource key={target} target={target} onDone={close} />
+          <HubSource key={target} target={target} opening={opening} onDone={close} />
         </Tabs.Content>
       </Tabs.Root>
     </DialogFrame>

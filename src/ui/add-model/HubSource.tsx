@@ -4,7 +4,7 @@ import { formatBytes } from '../../formats/quantity';
 import { parseModelRef } from '../../formats/recipe';
 import { KNOWN_BASES } from '../local/local-files';
 import { SearchIcon } from '../parts/Button';
-import { useAttempt } from '../parts/hooks';
+import type { useAttempt } from '../parts/hooks';
 import { ErrorCard, HubWaiting, Message } from '../parts/Message';
 import { openHub, takeModel } from '../state/models';
 import { type AddTarget, notify, setView } from '../state/studio';
@@ -13,7 +13,15 @@ import { HubSettings } from './HubSettings';
 import { HitList, ModelGroup, ModelRow, Take, type TakeProps, useHubSearch } from './ModelList';
 
 /** Search as you type, or paste an id or an address; a revision is resolved to its commit and pinned. */
-export function HubSource({ target, onDone }: { target: AddTarget; onDone(): void }) {
+export function HubSource({
+  target,
+  opening: { working: busy, error, attempt, cancel },
+  onDone,
+}: {
+  target: AddTarget;
+  opening: ReturnType<typeof useAttempt>;
+  onDone(): void;
+}) {
   const studio = useStudio();
   const hub = useStudioState((s) => s.hub);
   const storage = useStudioState((s) => s.engine.info?.storage);
@@ -22,7 +30,6 @@ export function HubSource({ target, onDone }: { target: AddTarget; onDone(): voi
     return target === 'contributor' && model?.origin === 'hub' ? parseModelRef(model.ref).model.path : null;
   });
   const [text, setText] = useState('');
-  const { working: busy, error, attempt, cancel } = useAttempt();
   const pasted = namedModel(text, hub.url);
   const search = useHubSearch(
     studio.worker,
