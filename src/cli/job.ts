@@ -14,6 +14,7 @@ import { defaultCache } from '../host/node/platform';
 import type { BackendChoice } from '../reports/backend';
 import type { RunTarget } from '../reports/evaluate';
 import type { PlanReport } from '../reports/plan';
+import { type HubWait, waitWords } from '../reports/push';
 import type { WorkerCalls } from '../worker/calls';
 import { isHubAddress, type Place, usage } from './arguments';
 import { readGiven } from './input-files';
@@ -150,7 +151,7 @@ export async function openJob(
     [...publishedTexts(recipe)].map(([name, short]) => [name, known.get(name) ?? short]),
   );
   const published = renameTexts(renameRepositories(recipe, names), textNames);
-  const worker = await openNode(workingFolder, { cache, engine });
+  const worker = await openNode({ workingFolder, say }, { cache, engine });
   undo.push(() => worker.close());
   const { calls } = worker;
   const models = [];
@@ -182,11 +183,11 @@ export async function openJob(
 
 /** Asks the Hub in a session of its own, which ends with the answer. */
 export async function askHub<T>(
-  { workingFolder }: Place,
+  place: Place,
   { hub, cache }: Where,
   ask: (calls: WorkerCalls) => Promise<T>,
 ): Promise<T> {
-  const worker = await openNode(workingFolder, { cache });
+  const worker = await openNode(place, { cache });
   try {
     await worker.calls.setHub(hubAddress(hub));
     return await ask(worker.calls);
@@ -236,14 +237,24 @@ export async function readSubject(name: string, workingFolder: string) {
   return { recipe: copyOf(name), file: resolve(workingFolder, 'model'), isRecipe: false };
 }
 
-/** The worker's session in this process. */
+/** The worker's session in this process; what a hub is waited for is said. */
 export async function openNode(
-  workingFolder: string,
+  { workingFolder, say }: Pick<Place, 'workingFolder' | 'say'>,
   { cache, engine }: { [K in 'cache' | 'engine']?: Where[K] | undefined } = {},
 ): Promise<CommandWorker> {
   const { openNodeEngine } = await import('./node-worker');
   const folder = cache === undefined ? defaultCache() : resolve(workingFolder, cache);
-  return openNodeEngine(folder, join(PROJECT, 'public', 'samples'), engine);
+  const worker = await openNodeEngine(folder, join(PROJECT, 'public', 'samples'), engine);
+  const told = new Set<HubWait>();
+  void worker.calls.hubWaits((waits) => {
+    for (const wait of waits.filter((one) => !told.has(one))) {
+      told.add(wait);
+      const hasToken = hubAddress(undefined).token !== undefined;
+      const { title, hint } = waitWords(wait, { now: Date.now(), hasToken });
+      say(`${title}. ${hint}`);
+    }
+  });
+  return worker;
 }
 
 /** A name that is no folder was looked for on the Hub; when it is not there either, the error names both places. */

@@ -98,4 +98,30 @@ export interface HubWait {
   host: string;
   /** The file or question, e.g. `owner/name: model.safetensors`. */
   name: string;
+  /** The hub has said how long. */
+  announced: boolean;
+}
+
+/** Why a hub is waited for, how long, and what can be done meanwhile. */
+export function waitWords(
+  { reason, host, name, until, announced }: HubWait,
+  { now, hasToken, online = true }: { now: number; hasToken: boolean; online?: boolean },
+): { title: string; hint: string } {
+  const seconds = Math.max(1, Math.ceil((until - now) / 1000));
+  const again = `trying again in ${seconds} s`;
+  const token = hasToken ? '' : ' An access token raises the limit.';
+  if (reason === 'rate-limit') {
+    const title = announced
+      ? `${host} asks to wait ${seconds} s: ${name}`
+      : `${host} asks for fewer requests, and no time can be read from it; ${again}: ${name}`;
+    return { title, hint: `Wait, or cancel what asks for it.${token}` };
+  }
+  const why = !online
+    ? 'This device is offline'
+    : reason === 'server'
+      ? `${host} had a server error`
+      : reason === 'connection'
+        ? `The connection to ${host} was lost`
+        : 'What arrived is not what was asked for';
+  return { title: `${why}; ${again}: ${name}`, hint: 'Wait, or cancel what asks for it.' };
 }

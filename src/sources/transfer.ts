@@ -161,6 +161,8 @@ export interface TransferWait {
   seconds: number;
   /** Name of the awaited file or question, e.g. `owner/name: model.safetensors`. */
   name: string;
+  /** The server has said how long. */
+  announced: boolean;
 }
 
 /** Times one request is made before its failure is final; progress between failures starts the count again. */
@@ -220,7 +222,9 @@ export async function retrying<T>(
       failures.set(thrown.reason, failed);
       const ms = thrown.waitMs ?? backoffMs(thrown.reason, failed);
       if (failed >= TRIES[thrown.reason] || ms > LONGEST_WAIT_MS) throw thrown.final;
-      const over = transfer.onWait?.({ reason: thrown.reason, seconds: ms / 1000, name: subject.name });
+      const { reason, waitMs } = thrown;
+      const announced = waitMs !== undefined;
+      const over = transfer.onWait?.({ reason, seconds: ms / 1000, name: subject.name, announced });
       try {
         await (transfer.sleep ?? sleep)(ms, signal);
       } finally {

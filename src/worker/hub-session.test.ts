@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type FakeHub, READER_TOKEN, startFakeHub } from '../../e2e/fake-hub';
-import type { HubWait } from '../reports/push';
+import { type HubWait, waitWords } from '../reports/push';
 import { openHubModel } from '../sources/hub';
 import { openHubSession } from './hub-session';
 
@@ -53,7 +53,30 @@ test('R30: a wait that the hub asks for is told with its end, and told to be ove
     await openHubModel(session.hub(), 'a/open');
     expect(told.map((waits) => waits.length)).toEqual([1, 0]);
     const [wait] = told[0]!;
+    const words = waitWords(wait!, { now: wait!.until - 1500, hasToken: false });
+    expect(words.title).toBe(`${wait!.host} asks to wait 2 s: a/open`);
+    expect(words.hint).toContain('An access token raises the limit.');
     expect(wait).toMatchObject({ reason: 'rate-limit', host: new URL(fake.url).host, name: 'a/open' });
     expect(wait!.until).toBeGreaterThanOrEqual(begun + 1000);
+  });
+});
+
+test('R30: a time that a page cannot read is not said to be the hub’s', async () => {
+  await withHub(async (fake) => {
+    const session = openHubSession();
+    await session.setHub({ url: fake.url });
+    const told = new Promise<HubWait>((resolve) => {
+      void session.hubWaits(([wait]) => wait && resolve(wait));
+    });
+    fake.faults.push({ path: '/api/models/a/open/revision/HEAD', fault: { kind: 'status', status: 429 } });
+    const stop = new AbortController();
+    const opening = openHubModel(session.hub(), 'a/open', undefined, stop.signal);
+    const wait = await told;
+    expect(waitWords(wait, { now: wait.until - 15_000, hasToken: true })).toEqual({
+      title: `${wait.host} asks for fewer requests, and no time can be read from it; trying again in 15 s: a/open`,
+      hint: 'Wait, or cancel what asks for it.',
+    });
+    stop.abort();
+    await expect(opening).rejects.toMatchObject({ code: 'Canceled' });
   });
 });

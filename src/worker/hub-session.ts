@@ -16,8 +16,8 @@ export function openHubSession() {
     const host = new URL(url).host;
     return {
       url,
-      onWait({ reason, seconds, name }) {
-        const wait: HubWait = { reason, until: Date.now() + seconds * 1000, name, host };
+      onWait({ seconds, ...why }) {
+        const wait: HubWait = { ...why, until: Date.now() + seconds * 1000, host };
         waits.add(wait);
         publish();
         return () => {

@@ -52,12 +52,9 @@ export function repoOf(repo: string): string {
 }
 
 /** A session that can push, once its token was seen to be one that may write. @throws Unauthorized */
-export async function openPusher(
-  { hub }: PushOptions,
-  { workingFolder, undo }: Place,
-): Promise<CommandWorker> {
-  const worker = await openNode(workingFolder);
-  undo.push(() => worker.close());
+export async function openPusher({ hub }: PushOptions, place: Place): Promise<CommandWorker> {
+  const worker = await openNode(place);
+  place.undo.push(() => worker.close());
   await worker.calls.setHub(hubAddress(hub));
   const { name, mayWrite } = await worker.calls.hubAccount();
   if (mayWrite) return worker;

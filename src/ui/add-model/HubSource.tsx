@@ -5,7 +5,7 @@ import { parseModelRef } from '../../formats/recipe';
 import { KNOWN_BASES } from '../local/local-files';
 import { SearchIcon } from '../parts/Button';
 import type { useAttempt } from '../parts/hooks';
-import { ErrorCard, HubWaiting, Message } from '../parts/Message';
+import { ErrorCard, Message } from '../parts/Message';
 import { openHub, takeModel } from '../state/models';
 import { type AddTarget, notify, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
@@ -100,7 +100,6 @@ export function HubSource({
         onOpen={(id, at) => void open(id, at)}
         onCancel={cancel}
       />
-      <HubWaiting />
       <HubSettings />
     </>
   );

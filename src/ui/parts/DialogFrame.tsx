@@ -2,6 +2,7 @@ import { Dialog } from 'radix-ui';
 import { type ReactNode, useState } from 'react';
 import '../styles/dialogs.css';
 import { Button, CloseIcon } from './Button';
+import { HubWaiting } from './Message';
 
 interface DialogFrameProps {
   title: string;
@@ -34,6 +35,7 @@ export function DialogFrame({ title, about, foot, onClose, children }: DialogFra
             <div>
               <Dialog.Title className="title">{title}</Dialog.Title>
               <Dialog.Description className="small quiet">{about}</Dialog.Description>
+              <HubWaiting />
             </div>
             <Dialog.Close asChild>
               <Button icon={CloseIcon} variant="quiet" aria-label="Close" />

@@ -1,6 +1,6 @@
 import { Component, type ReactNode, useEffect, useState } from 'react';
 import type { ErrorReport } from '../../errors';
-import type { HubWait } from '../../reports/push';
+import { type HubWait, waitWords } from '../../reports/push';
 import type { ToolRun } from '../state/job-state';
 import { currentRun } from '../state/runs';
 import type { StudioState } from '../state/studio';
@@ -127,7 +127,7 @@ export function ToolEnd({ run: { status, error }, stopped, stoppedHint, nothing 
 
 /** How long the hub is waited for, counted down; nothing while it is not. */
 export function HubWaiting({ as: Frame = 'div' }: { as?: 'div' | 'li' }) {
-  const online = useStudioState((s) => s.hub.online);
+  const { online, hasToken } = useStudioState((s) => s.hub);
   // several files may wait: work goes on when the last of them does
   const wait = useStudioState((s) =>
     s.hubWaits.reduce<HubWait | null>((last, w) => (last && last.until >= w.until ? last : w), null),
@@ -144,23 +144,10 @@ export function HubWaiting({ as: Frame = 'div' }: { as?: 'div' | 'li' }) {
   return (
     <Frame>
       <div role="timer">
-        <Message
-          tone="warning"
-          title={waitText(wait, Math.max(1, Math.ceil((wait.until - now) / 1000)), online)}
-        />
+        <Message tone="warning" {...waitWords(wait, { now, hasToken, online })} />
       </div>
     </Frame>
   );
-}
-
-/** Why it is waited, and how long. */
-function waitText({ reason, host, name }: HubWait, seconds: number, online: boolean): string {
-  const again = `again in ${seconds} s`;
-  if (reason === 'rate-limit') return `${host} asks to wait ${seconds} s: ${name}`;
-  if (!online) return `This device is offline; trying ${again}: ${name}`;
-  if (reason === 'server') return `${host} had a server error; trying ${again}: ${name}`;
-  if (reason === 'connection') return `The connection to ${host} was lost; trying ${again}: ${name}`;
-  return `What arrived is not what was asked for; trying ${again}: ${name}`;
 }
 
 /** Messages of browsers and the build about a script or a style sheet that failed to load. */

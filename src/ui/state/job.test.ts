@@ -57,7 +57,9 @@ test('an engine that does not answer is told from a step that is slow', async ()
 });
 
 test('a wait for the hub is no standing still: the page counts it down', async () => {
-  studio.store.setState({ hubWaits: [{ reason: 'rate-limit', until: 0, name: 'a', host: 'b' }] });
+  studio.store.setState({
+    hubWaits: [{ reason: 'rate-limit', until: 0, name: 'a', host: 'b', announced: true }],
+  });
   await seconds(60);
   expect(stalled()).toBeUndefined();
 });
