@@ -17,6 +17,7 @@ import { AMALGAM_VERSION } from '../merge/version';
 import { mergeRecipe, planToRun, recipePlanReport } from '../recipe/recipe-jobs';
 import type { BackendChoice } from '../reports/backend';
 import type { DatasetRequest } from '../reports/dataset';
+import type { DeltaStatisticsProgress, DeltaStatisticsRequest } from '../reports/delta-statistics';
 import type {
   AnswersRequest,
   EffectsRequest,
@@ -49,10 +50,6 @@ import type { LiveTexts } from './live-text';
 export type WorkerCalls = ReturnType<typeof createCalls>;
 
 type Report<T> = (progress: T) => void;
-type Job<Args extends unknown[], P, T> = (
-  ...args: [...Args, models: OpenModels, signal: AbortSignal, onProgress: Report<P>]
-) => Promise<T>;
-
 /**
  * The calls of a new session, which has the Hub it talks to, the models it has opened and the job it runs.
  * @param openDisk opens a folder of the machine: of the command alone
@@ -155,19 +152,6 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     rows: (await datasets()).rows,
   });
 
-  /** The call of a job over the plan of a recipe, whose room is loaded when it is first asked for. */
-  const planJobOf =
-    <R, P, T>(
-      load: () => Promise<Job<[R, Plan], P, T>>,
-      recipeOf: (request: R) => Recipe,
-      options?: Parameters<typeof job.run>[1],
-    ) =>
-    (request: R, onProgress: Report<P>): Promise<T> =>
-      job.run(
-        async (signal) => (await load())(request, await plan(recipeOf(request)), models, signal, onProgress),
-        options,
-      );
-
   return {
     /** Answers as soon as the worker comes to it. */
     async ping() {},
@@ -222,11 +206,14 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
         }),
       ),
     /** The statistics pass: task vectors measured, nothing merged. Any other job stops it (`Canceled`). */
-    deltaStatistics: planJobOf(
-      async () => (await import('../merge/prediction/job')).runDeltaStatistics,
-      ({ recipe }) => recipe,
-      { yields: 1 },
-    ),
+    deltaStatistics: (request: DeltaStatisticsRequest, onProgress: Report<DeltaStatisticsProgress>) =>
+      job.run(
+        async (signal) => {
+          const { runDeltaStatistics } = await import('../merge/prediction/job');
+          return runDeltaStatistics(request, await plan(request.recipe), models, signal, onProgress);
+        },
+        { yields: 1 },
+      ),
     /** Hashes the written files, merges again by their metadata, stores nothing, and compares the bytes. */
     verify: (request: VerifyRequest, onProgress: Report<Progress>) =>
       job.run(async (signal) =>
@@ -377,7 +364,11 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
 }
 
 type AnyJob = (
-  ...args: [...Parameters<Job<[unknown], unknown, unknown>>, copyPlan: (model: string) => Promise<Plan>]
+  request: unknown,
+  models: OpenModels,
+  signal: AbortSignal,
+  onProgress: Report<unknown>,
+  copyPlan: (model: string) => Promise<Plan>,
 ) => Promise<unknown>;
 const TOOL_JOBS = import.meta.glob<{ jobs: Readonly<Record<string, AnyJob>> }>('../tools/*/job.ts');
 
