@@ -237,9 +237,7 @@ describe('R29 R30: refusals', () => {
     fail(status(429, { RateLimit: '"resolvers";r=0;t=55' }));
     const source = await open();
     expect(await source.read(0, 4)).toEqual(weights.slice(0, 4));
-    expect(waits).toEqual([
-      { reason: 'rate-limit', seconds: 55, name: 'amalgam/model: data.bin', announced: true },
-    ]);
+    expect(waits).toMatchObject([{ reason: 'rate-limit', seconds: 55, announced: true }]);
   });
 
   test('429 waits as long as Retry-After says', async () => {

@@ -1,6 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
-import { AmalgamError } from '../errors';
 import type { InterruptedRun } from '../reports/merge';
 import type { PlanProblem } from '../reports/plan';
 import { draft } from './local/database';
@@ -162,90 +161,6 @@ test('R36 R40: without WebGPU and storage the studio says so and offers what wor
   await page.getByRole('button', { name: /^CPU/ }).click();
   await expect.element(page.getByText(/No WebGPU here: merges run on the CPU engine/)).toBeVisible();
   await expect.element(page.getByText(/Private window: models from the Hub/)).toBeVisible();
-});
-
-test('a Hub model is searched, pinned at a revision and added; the token goes to the engine only', async () => {
-  const base = fixtureWorker();
-  const openHub = vi.spyOn(base, 'openHub');
-  const setHub = vi.spyOn(base, 'setHub');
-  const { studio } = await openStudio({}, { openHub, setHub });
-  await page.getByRole('button', { name: '+ add' }).click();
-  await page.getByRole('tab', { name: 'Hugging Face Hub' }).click();
-  await page.getByText(/Access token and hub/).click();
-  await page.getByLabelText('Token', { exact: true }).fill('hf_secret');
-  await userEvent.keyboard('{Enter}');
-  await expect.element(page.getByText(/token set/)).toBeVisible();
-  expect(setHub).toHaveBeenCalledWith({ token: 'hf_secret' });
-  await page.getByLabelText('Search the Hub').fill('example/SmolLM2-135M-kitchen-lora@v2');
-  await page.getByRole('button', { name: 'Add: example/SmolLM2-135M-kitchen-lora' }).click();
-  // what is added takes the place of the untouched sample
-  await waitFor(() => expect(studio.store.getState().recipe.contributors).toHaveLength(1));
-  expect(openHub.mock.calls[0]![0]).toBe('example/SmolLM2-135M-kitchen-lora@v2');
-  expect(JSON.stringify(studio.store.getState())).not.toContain('hf_secret');
-});
-
-test('what a hub is asked ends by its button, with its dialog or form, and with the card it was asked for', async () => {
-  const asked: AbortSignal[] = [];
-  /** A hub that never answers. */
-  const silent = (...args: unknown[]) => {
-    const signal = args.at(-1) as AbortSignal;
-    asked.push(signal);
-    return new Promise<never>((_, reject) =>
-      signal.addEventListener('abort', () => reject(new AmalgamError('Canceled', 'Canceled.', ''))),
-    );
-  };
-  const { studio } = await openStudio(
-    {},
-    { openHub: silent, publishedRecipe: silent, openDataset: silent, pushTarget: silent },
-  );
-  const button = (name: string) => page.getByRole('button', { name, exact: true });
-  /** Waits until the hub is asked, ends it, and waits until it is. */
-  const ends = async (end: () => Promise<unknown>) => {
-    await waitFor(() => expect(asked).toHaveLength(1));
-    expect(asked[0]!.aborted).toBe(false);
-    await end();
-    await waitFor(() => expect(asked[0]!.aborted).toBe(true));
-    asked.length = 0;
-  };
-
-  setView(studio, { adding: 'contributor' });
-  await page.getByRole('tab', { name: 'Hugging Face Hub' }).click();
-  await page.getByLabelText('Search the Hub').fill('example/huge');
-  await button('Add: example/huge').click();
-  await ends(() => button('Cancel: example/huge').click());
-  await button('Add: example/huge').click();
-  await expect.element(button('Done')).toHaveAttribute('aria-disabled', 'true');
-  await page.getByRole('tab', { name: 'Sample' }).click();
-  await ends(() => button('Close').click());
-  await expect.element(page.getByText('example/huge was not opened.').last()).toBeVisible();
-
-  const { recipe } = studio.store.getState();
-  const ref = `example/huge@${'0'.repeat(40)}`;
-  editRecipe(studio, (r) => ({ ...r, contributors: [{ ...r.contributors[0]!, ref }] }));
-  await ends(async () => editRecipe(studio, () => recipe));
-  expect(studio.store.getState().unopened).toEqual({});
-  expect(studio.store.getState().opening).toEqual([]);
-
-  setView(studio, { recipes: 'hub' });
-  await page.getByRole('textbox', { name: 'Merge on the Hub' }).fill('example/merge');
-  await button('Open its recipe').click();
-  await ends(async () => setView(studio, { recipes: null }));
-
-  await show('Measure');
-  await button('text').click();
-  await button('Dataset').click();
-  await page.getByLabelText('Dataset', { exact: true }).fill('example/texts');
-  await button('List files').click();
-  await ends(() => button('Cancel').click());
-
-  await merge().click();
-  await show('Files');
-  await page.getByText('Access token and hub').click();
-  await page.getByLabelText('Token').fill('hf_maker');
-  await userEvent.keyboard('{Enter}');
-  await button('Push').click();
-  await ends(() => button('Cancel').click());
-  await expect.element(button('Push')).toBeVisible();
 });
 
 test('the theme can be chosen and is remembered', async () => {
