@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { memoryLocks } from '../store/memory-storage';
-import { takeOver, withRunLock } from './run-lock';
+import { followOtherTabs, takeOver, withRunLock } from './run-lock';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -54,4 +54,24 @@ it('R39: a tab that does not stop is said to', async () => {
   await refused;
   end();
   await theirs;
+});
+
+it('R39: the silent lock of a page that was left is not told as another tab; its end is, and one that stays', async () => {
+  let letGo = nothing as () => void;
+  const held = () => new Promise<void>((done) => (letGo = done));
+  const told = vi.fn();
+  void navigator.locks.request('amalgam-run', held);
+  void followOtherTabs(told);
+  await vi.advanceTimersByTimeAsync(8_000);
+  expect(told).not.toHaveBeenCalled();
+  letGo();
+  await vi.advanceTimersByTimeAsync(2_000);
+  // what it has left can be resumed now
+  expect(told.mock.calls).toEqual([[null]]);
+  void navigator.locks.request('amalgam-run', held);
+  await vi.advanceTimersByTimeAsync(12_000);
+  expect(told).toHaveBeenLastCalledWith({ name: '', progress: null });
+  letGo();
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(told).toHaveBeenLastCalledWith(null);
 });

@@ -12,6 +12,8 @@ const LOCK = 'amalgam-run';
 const CHANNEL = 'amalgam-run';
 /** How often a tab looks whether the one at work is still there. */
 const LOOK_MS = 1000;
+/** How long the lock of a page that was left may stay: so long it is not taken for another tab's. */
+const DYING_MS = 10_000;
 /** How long a tab that was asked to stop may take: its device finishes what it has begun, and what is merged is written. */
 const STOP_MS = 60_000;
 
@@ -40,7 +42,7 @@ export async function withRunLock<T>(
   const name = 'name' in destination ? destination.name : destination.kind;
   const letGo = await holdLock(lockOf(workerName));
   if (!letGo) throw busy();
-  const release = await takeLock().catch((thrown: unknown) => {
+  const release = await takeLock(DYING_MS).catch((thrown: unknown) => {
     letGo();
     throw thrown;
   });
@@ -79,20 +81,21 @@ export async function untilEnded(worker: string): Promise<void> {
 export async function followOtherTabs(onRun: (run: RunElsewhere | null) => void): Promise<never> {
   let known: RunElsewhere | null = null;
   const tell = (run: RunElsewhere | null) => {
-    if (run === null && known === null) return;
     known = run;
     onRun(run);
   };
   openBroadcast<Message>(CHANNEL, (message) => {
     // messages of this worker to other tabs come back to it
     if (message.kind === 'progress' && !heldHere) tell(message.run);
-    if (message.kind === 'ended') tell(null);
+    if (message.kind === 'ended' && known !== null) tell(null);
   });
+  // a killed tab sends nothing, and its lock goes after seconds; a silent one that still merges holds it
+  let heldMs = 0;
   for (;;) {
-    // a killed tab sends nothing, but its lock goes; a silent one that still merges holds it
-    const held = await isHeldElsewhere();
-    if (!held) tell(null);
-    else if (known === null) tell({ name: '', progress: null });
+    const isHeld = await isHeldElsewhere();
+    if (isHeld && known === null && heldMs >= DYING_MS) tell({ name: '', progress: null });
+    if (!isHeld && (heldMs > 0 || known !== null)) tell(null);
+    heldMs = isHeld ? heldMs + LOOK_MS : 0;
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }
 }
@@ -121,7 +124,7 @@ async function isHeldElsewhere(): Promise<boolean> {
   return !heldHere && isRunHeld();
 }
 
-async function takeLock(patienceMs?: number): Promise<() => void> {
+async function takeLock(patienceMs: number): Promise<() => void> {
   const release = await holdLock(LOCK, patienceMs);
   if (!release) throw busy();
   heldHere = true;
