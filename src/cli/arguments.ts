@@ -117,7 +117,8 @@ function refusingOddOnes<T>(verb: string, parse: () => T): T {
   }
 }
 
-function optionValue(flag: string, option: Option, given: unknown) {
+/** The value of an option as it was typed, or its default. @throws Usage */
+export function optionValue(flag: string, option: Option, given: unknown) {
   switch (option.kind) {
     case 'boolean':
       return (given === true) !== option.default;
@@ -136,17 +137,31 @@ function optionValue(flag: string, option: Option, given: unknown) {
 
 /** @throws Usage unless the text is a number in range */
 function numberOf(flag: string, option: NumberOption, text: string): number {
-  const value = option.unit === 'bytes' ? bytesOf(text) : text.trim() === '' ? Number.NaN : Number(text);
+  const { unit } = option;
+  const value = unit
+    ? measureOf(text, option.kind, UNITS[unit])
+    : text.trim() === ''
+      ? Number.NaN
+      : Number(text);
   if (isInRange(option, value)) return value;
-  throw usage(`--${flag} is ${text}; it is ${rangeWords(option)}.`);
+  throw usage(
+    `--${flag} is ${text}; it is ${rangeWords(option)}${unit ? `, or such as ${SUCH_AS[unit]}` : ''}.`,
+  );
 }
 
-const UNITS: Readonly<Record<string, number>> = { kb: 1e3, mb: 1e6, gb: 1e9 };
+const SUCH_AS = { bytes: '20MB', seconds: '2m or 90s' };
+const UNITS = { bytes: { kb: 1e3, mb: 1e6, gb: 1e9 }, seconds: { s: 1, m: 60, min: 60, h: 3600 } };
 
-/** `20MB` → 20 000 000; NaN unless the text is a size. */
-function bytesOf(text: string): number {
-  const [, digits, unit = ''] = /^([\d.]+) ?([kmg]b)?$/i.exec(text) ?? [];
-  return digits === undefined ? Number.NaN : Math.floor(Number(digits) * (UNITS[unit.toLowerCase()] ?? 1));
+/** `20MB` → 20 000 000; NaN unless the text is a number, with one of these units or without. */
+function measureOf(
+  text: string,
+  kind: NumberOption['kind'],
+  units: Readonly<Record<string, number>>,
+): number {
+  const [, digits, unit] = /^([\d.]+) ?([a-z]*)$/i.exec(text) ?? [];
+  const times = unit === '' ? 1 : (units[unit?.toLowerCase() ?? ''] ?? Number.NaN);
+  const value = Number(digits) * times;
+  return kind === 'integer' ? Math.floor(value) : value;
 }
 
 function choiceOf(flag: string, { values, typed = values }: ChoiceOption, text: string): string {

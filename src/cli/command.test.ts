@@ -6,6 +6,7 @@ import { openerOf, recipeOf, tinyModel } from '../inputs/memory-models.test.supp
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/recipe-plan';
 import type { PlanReport } from '../reports/plan';
+import { flagOf, optionValue } from './arguments';
 import { helpText, parseCommand, USAGE } from './command';
 import { isAccepted } from './job';
 import { checkReportPlace, writeWhole } from './report-file';
@@ -52,6 +53,25 @@ describe('parseCommand', () => {
         ...{ out: 'o', engine: 'cpu', report: 'x.json', resume: true, gguf: 'Q8_0', ggufOnly: true },
       },
     });
+  });
+
+  test('a number with a unit is read by it, in every verb; what is none is refused with how it is written', () => {
+    const units = { bytes: ['20MB', 20_000_000, '20s'], seconds: ['2.5m', 150, '2MB'] } as const;
+    const found = VERBS.flatMap(({ name: verb, options }) =>
+      Object.entries(options).flatMap(([name, option]) =>
+        'unit' in option && option.unit ? [{ verb, name, option, unit: option.unit }] : [],
+      ),
+    );
+    expect(found.map(({ verb, name }) => `${verb} ${name}`)).toEqual(
+      expect.arrayContaining(['search budget', 'merge budget', 'convert shardBytes', 'lora budget']),
+    );
+    for (const { verb, name, option, unit } of found) {
+      const flag = `--${flagOf(name, option)}`;
+      const [text, value, wrong] = units[unit];
+      expect(optionValue(flag.slice(2), option, text)).toBe(value);
+      const message = expect.stringMatching(new RegExp(`^${flag} is ${wrong}; it is a .*, or such as \\d`));
+      expect(refused([verb, 'a', flag, wrong])).toMatchObject({ code: 'Usage', message });
+    }
   });
 
   test('a negative number is a value, not another flag', () => {

@@ -5,7 +5,8 @@ export const bestOptions = {
   budget: {
     kind: 'number',
     argument: 'SECONDS',
-    help: 'What would take longer is not begun.',
+    unit: 'seconds',
+    help: 'What would take longer is not begun (seconds, or such as 2m).',
     default: 120,
     min: 0,
   },

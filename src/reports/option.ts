@@ -28,8 +28,8 @@ export interface NumberOption extends Described {
   /** Bounds that are values themselves. */
   min?: number;
   max?: number;
-  /** Typed with a unit, too (`20MB`); megabytes in the studio. */
-  unit?: 'bytes';
+  /** Typed with a unit, too (`20MB`, `2m`); bytes are megabytes in the studio. */
+  unit?: 'bytes' | 'seconds';
   /** Bounds that are not. */
   above?: number;
   below?: number;
@@ -120,7 +120,13 @@ export function isInRange({ kind, min, max, above, below }: NumberOption, value:
 }
 
 /** `a whole number from 2`, `a number above 0 and at most 1` */
-export function rangeWords({ kind, min, max, above, below }: NumberOption): string {
+export function rangeWords({
+  kind,
+  min,
+  max,
+  above,
+  below,
+}: Pick<NumberOption, 'kind' | 'min' | 'max' | 'above' | 'below'>): string {
   const least = min === undefined ? (above === undefined ? '' : `above ${above}`) : `from ${min}`;
   const most = max === undefined ? (below === undefined ? '' : `below ${below}`) : `at most ${max}`;
   const bounds = [least, most].filter((words) => words !== '').join(' and ');
@@ -138,7 +144,10 @@ export function optionsProblem<S extends Options>(options: S, values: OptionValu
       return `${capital(labelOf(name, option))}: needed.`;
     }
     if ((option.kind === 'number' || option.kind === 'integer') && typeof value === 'number') {
-      if (!isInRange(option, value)) return `${capital(labelOf(name, option))}: ${rangeWords(option)}.`;
+      if (isInRange(option, value)) continue;
+      // its label says megabytes
+      const shown = option.unit === 'bytes' ? { kind: 'number' as const, min: option.min! / 1e6 } : option;
+      return `${capital(labelOf(name, option))}: ${rangeWords(shown)}.`;
     }
   }
   return null;
