@@ -130,4 +130,20 @@ export async function offerWebGpu(): Promise<void> {
   });
   Object.assign(globalThis, globals);
   Object.defineProperty(navigator, 'gpu', { value: create([]), configurable: true });
+  restAtEveryTurn();
+}
+
+/** Milliseconds. */
+const REST = 0.2;
+
+/** Dawn asks its device at every turn of the event loop, by `setImmediate`: that would take a whole core for as long as anything is computed. */
+function restAtEveryTurn(): void {
+  const { setImmediate } = globalThis;
+  const nobodyWakes = new Int32Array(new SharedArrayBuffer(4));
+  const rested = (act: (...given: unknown[]) => void, ...given: unknown[]) =>
+    setImmediate(() => {
+      Atomics.wait(nobodyWakes, 0, 0, REST);
+      act(...given);
+    });
+  globalThis.setImmediate = rested as typeof setImmediate;
 }
