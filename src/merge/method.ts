@@ -22,6 +22,11 @@ export interface MergeMethod<P extends Specs = Specs, M extends Specs = Specs> {
   formula: string;
   reference: { label: string; url: string };
   base: 'required' | 'optional' | 'none';
+  /**
+   * The number that says most of its merges, which Layers opens on, and why. Default: the relative change, since most methods move
+   * nearly every weight, and how far they do is what tells layers apart.
+   */
+  tells?: { metric: 'mergedSparsity'; why: string };
   /** How many contributors, the base not counted. */
   models: { min: number; max: number };
   /** Method-wide parameters by recipe name. */

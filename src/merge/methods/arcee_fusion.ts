@@ -1,4 +1,5 @@
 import { defineMethod } from '../method';
+import { dropped } from './parameters';
 
 /**
  * Arcee fusion: takes over the changes that stand out, an importance |τ| · KL(softmax(row of W) ‖ softmax(row of W₀)) of
@@ -13,6 +14,7 @@ export const arceeFusion = defineMethod({
   formula: 'W = W₀ + m ⊙ τ,  m = [|τ| · KL(row) ≥ q₂ + 1.5 (q₃ − q₁)]',
   reference: { label: 'Arcee AI, in mergekit', url: 'https://github.com/arcee-ai/mergekit' },
   base: 'required',
+  tells: dropped,
   models: { min: 1, max: 1 },
   parameters: {},
   modelParameters: {},

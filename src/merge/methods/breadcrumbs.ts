@@ -1,6 +1,6 @@
 import { defineMethod } from '../method';
 import { calibration, calibrationSize } from './importance-parameters';
-import { gamma, int8Mask, lambda, normalize, rescale, trimmingDensity, weight } from './parameters';
+import { dropped, gamma, int8Mask, lambda, normalize, rescale, trimmingDensity, weight } from './parameters';
 
 /**
  * Model Breadcrumbs, Davari and Belilovsky 2023: drops the largest changes as outliers and the smallest as noise. Counts
@@ -13,6 +13,7 @@ export const breadcrumbs = defineMethod({
   formula: 'W = W₀ + λ · Σ wᵢτ̂ᵢ,  τ̂ᵢ without the ⌊γn⌋ largest, ⌊ρn⌋ kept below them',
   reference: { label: 'Davari and Belilovsky 2023', url: 'https://arxiv.org/abs/2312.06795' },
   base: 'required',
+  tells: dropped,
   models: { min: 1, max: 32 },
   parameters: {
     normalize: normalize(false),

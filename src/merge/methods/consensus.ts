@@ -1,6 +1,6 @@
 import { defineMethod } from '../method';
 import { calibration, calibrationSize } from './importance-parameters';
-import { lambda } from './parameters';
+import { dropped, lambda } from './parameters';
 
 /**
  * Consensus merging, Wang et al. 2024 (TALL masks): the sum of all changes, where at least k models claim the weight:
@@ -14,6 +14,7 @@ export const consensus = defineMethod({
   formula: 'W = W₀ + λ · m · Σ τᵢ,  m = [#{i: |τᵢ| ≥ t · |Σ τ − τᵢ|} ≥ k]',
   reference: { label: 'Wang et al. 2024', url: 'https://arxiv.org/abs/2405.07813' },
   base: 'required',
+  tells: dropped,
   models: { min: 2, max: 32 },
   parameters: {
     lambda,

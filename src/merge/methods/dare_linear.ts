@@ -7,6 +7,7 @@ import {
   wholeCalibration,
 } from './importance-parameters';
 import {
+  dropped,
   int8Mask,
   lambda,
   normalize,
@@ -28,6 +29,7 @@ export const dareLinear = defineMethod({
   formula: 'W = W₀ + λ · Σ wᵢ · sᵢ · (bᵢ ⊙ τᵢ),  bᵢ ~ Bernoulli(ρᵢ)',
   reference: { label: 'Yu et al. 2023', url: 'https://arxiv.org/abs/2311.03099' },
   base: 'required',
+  tells: dropped,
   models: { min: 1, max: 32 },
   parameters: {
     normalize: normalize(false),

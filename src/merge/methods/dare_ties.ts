@@ -11,6 +11,7 @@ import {
   checkMajoritySign,
   checkSpace,
   consensusOf,
+  dropped,
   int8Mask,
   lambda,
   majoritySign,
@@ -36,6 +37,7 @@ export const dareTies = defineMethod({
   formula: 'W = W₀ + λ · Σ mᵢ wᵢ · sᵢ · (bᵢ ⊙ τᵢ),  bᵢ ~ Bernoulli(ρᵢ)',
   reference: { label: 'Yu et al. 2023', url: 'https://arxiv.org/abs/2311.03099' },
   base: 'required',
+  tells: dropped,
   models: { min: 1, max: 32 },
   parameters: {
     normalize: normalizeByName(false),

@@ -2,6 +2,7 @@ import { defineMethod } from '../method';
 import { calibration, calibrationSize } from './importance-parameters';
 import {
   checkEpsilon,
+  dropped,
   epsilon,
   int8Mask,
   lambda,
@@ -22,6 +23,7 @@ export const dellaLinear = defineMethod({
   formula: 'W = W₀ + λ · Σ wᵢsᵢτ̂ᵢ,  P(keep) = ρ − ε + 2ε · rank / (n − 1)',
   reference: { label: 'Deep et al. 2024', url: 'https://arxiv.org/abs/2406.11617' },
   base: 'required',
+  tells: dropped,
   models: { min: 1, max: 32 },
   parameters: {
     normalize: normalize(false),

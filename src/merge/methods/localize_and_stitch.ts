@@ -6,7 +6,7 @@ import {
   importance,
   wholeCalibration,
 } from './importance-parameters';
-import { lambda, trimmingDensity } from './parameters';
+import { dropped, lambda, trimmingDensity } from './parameters';
 
 /**
  * Localize-and-Stitch, He et al. 2024, without data: of every model its region, the largest |τ|; where regions overlap, the mean
@@ -22,6 +22,7 @@ export const localizeAndStitch = defineMethod({
   formula: 'W = W₀ + λ · Σ mᵢ ⊙ τᵢ / Σ mⱼ,  mᵢ = region of model i',
   reference: { label: 'He et al. 2024', url: 'https://arxiv.org/abs/2408.13656' },
   base: 'required',
+  tells: dropped,
   models: { min: 1, max: 32 },
   parameters: {
     lambda,

@@ -2,6 +2,12 @@
 import type { BooleanSpec, ChoiceSpec, DeltaPreset, MergeMethod, NumberSpec } from '../method';
 import type { ResolvedParameters } from '../plan/plan';
 
+/** What tells most of a method that drops changes. */
+export const dropped = {
+  metric: 'mergedSparsity',
+  why: 'It drops changes: how many weights stay at the base is what its settings decide, layer by layer.',
+} as const;
+
 export const weight: NumberSpec = {
   kind: 'number',
   label: 'weight',

@@ -1,6 +1,6 @@
 import { defineMethod } from '../method';
 import { calibration, calibrationSize } from './importance-parameters';
-import { lambda, trimmingDensity } from './parameters';
+import { dropped, lambda, trimmingDensity } from './parameters';
 
 /**
  * PCB-Merging (parameter competition balancing), Du et al. 2024, as the authors' code computes it (`PCB_merge`); their paper
@@ -16,6 +16,7 @@ export const pcb = defineMethod({
   formula: 'W = W₀ + λ · Σ bᵢτᵢ / Σ bᵢ,  bᵢ = (βᵢ − θᵢ)₊,  βᵢ = e^(N·(|τᵢ| / max |τᵢ|)²) · τᵢ · Σ τⱼ',
   reference: { label: 'Du et al. 2024', url: 'https://arxiv.org/abs/2410.02396' },
   base: 'required',
+  tells: dropped,
   models: { min: 1, max: 32 },
   parameters: { lambda, ...calibrationSize },
   modelParameters: { density: trimmingDensity(0.2), calibration },

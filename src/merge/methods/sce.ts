@@ -1,5 +1,5 @@
 import { defineMethod } from '../method';
-import { int8Mask } from './parameters';
+import { dropped, int8Mask } from './parameters';
 
 /**
  * SCE: select, calculate, erase. Wan et al. 2024 (FuseChat); mergekit 0.1.4 `sce.py`. Keeps the places where the models
@@ -15,6 +15,7 @@ export const sce = defineMethod({
   formula: 'W = W₀ + Σ mᵢcᵢτ̂ᵢ / Σ mᵢcᵢ,  cᵢ = mean(τ̂ᵢ²) / Σ mean(τ̂ⱼ²)',
   reference: { label: 'Wan et al. 2024', url: 'https://arxiv.org/abs/2408.07990' },
   base: 'required',
+  tells: dropped,
   models: { min: 1, max: 32 },
   parameters: {
     select_topk: {

@@ -11,6 +11,7 @@ import {
   checkMajoritySign,
   checkSpace,
   consensusOf,
+  dropped,
   int8Mask,
   lambda,
   majoritySign,
@@ -37,6 +38,7 @@ export const ties = defineMethod({
   formula: 'W = W₀ + λ · Σ mᵢwᵢτ̂ᵢ / Σ mᵢwᵢ',
   reference: { label: 'Yadav et al. 2023', url: 'https://arxiv.org/abs/2306.01708' },
   base: 'required',
+  tells: dropped,
   models: { min: 1, max: 32 },
   parameters: {
     normalize: normalizeByName(true),

@@ -128,7 +128,7 @@ describe.each(methods.map((m) => [m.id, m] as const))('%s', (_, method) => {
     const { reports } = await mergeInNode(text, SAMPLES, folders, undefined, UNPREPARED);
     const after = check(traits, ids, reports);
     // where a base is, the merge is seen against it
-    if (traits.hasBase) expect(after.metric).toBe('mergedSparsity');
+    if (traits.hasBase) expect(after.metric).toBe(method.tells?.metric ?? 'outputChange');
     expect(before.metric).not.toBe('cosine');
     // a method is said to trim nothing only where it kept everything
     const dropped = reports.some(

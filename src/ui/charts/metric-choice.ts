@@ -48,7 +48,7 @@ function isHidden(measured: ReturnType<MeasuredOf>): boolean {
 }
 
 /**
- * The metric to open on: the first by interest that the recipe has, that has values, and whose errors do not hide them; if
+ * The metric to open on: the first that the recipe has by what its method tells and by interest, that has values, and whose errors do not hide them; if
  * there is none, the first with values.
  * @param compares runs are compared: metrics of the models alone are equal in all runs and left out
  */
@@ -58,9 +58,12 @@ export function defaultMetric(traits: RecipeTraits, measuredOf: MeasuredOf, comp
   return (known.find((m) => !isHidden(measuredOf(m))) ?? known[0] ?? there[0] ?? metrics[0]!).id;
 }
 
-/** Metrics of a recipe, by interest; where runs are compared, only those that merging decides. */
+/** Metrics of a recipe, first what its method tells, then by interest; where runs are compared, only those that merging decides. */
 function metricsOf(traits: RecipeTraits, compares: boolean): Metric[] {
-  return BY_INTEREST.filter((metric) => absenceOf(metric, traits) === null && (metric.ofMerge || !compares));
+  const isTold = ({ id }: Metric) => Number(id === traits.method.tells?.metric);
+  return BY_INTEREST.filter(
+    (metric) => absenceOf(metric, traits) === null && (metric.ofMerge || !compares),
+  ).toSorted((a, b) => isTold(b) - isTold(a));
 }
 
 /** A metric's differences as a metric of their own: signed, colored around 0. */

@@ -91,7 +91,7 @@ const ROWS = [
     absent: 'not compared with a base',
     ofMerge: true,
     phrase: (v) => `${formatPercent(v)} at the base`,
-    interest: 1,
+    interest: 2,
     measure: (report) => {
       const atBase = report.counts?.atBase ?? null;
       return atBase === null || report.elements === 0 ? null : shareOf(report, atBase, report.elements);
@@ -108,7 +108,7 @@ const ROWS = [
     absent: 'not compared with a base',
     ofMerge: true,
     phrase: (v) => `changed by ${formatReal(v)} of its norm`,
-    interest: 2,
+    interest: 1,
     measure: outputChangeOf,
     lacks: hasNoCount,
   },

@@ -124,6 +124,7 @@ const MethodHelp = memo(function MethodHelp() {
       <p className="small quiet">
         W₀ is the base, Wᵢ a contributor, τᵢ = Wᵢ − W₀ its change (its task vector), wᵢ its weight.
       </p>
+      {method.tells ? <p className="small quiet">{method.tells.why}</p> : null}
       <a href={method.reference.url} target="_blank" rel="noreferrer">
         {method.reference.label}
       </a>
