@@ -49,7 +49,7 @@ interface ContributorCardProps {
   combination: Combination | undefined;
 }
 
-/** A contributor: one row with its first parameter; its summary and all others are folded below. */
+/** A contributor: one row with its main parameters; its summary and all others are folded below. */
 export const ContributorCard = memo(function ContributorCard(props: ContributorCardProps) {
   const { contributor, at, of, model, base, method, chosen, combination } = props;
   const [moving, setMoving] = useState(false);
@@ -69,10 +69,13 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
       : undefined;
   const advised = single && densityAdvised(method, single);
   const fields = enabled ? effectiveSpecs(method.modelParameters, chosen, combination) : [];
-  // what is folded may be wrong, and is seen then
+  // what a method is about has a value that it recommends; what is folded may be wrong, and is seen then
   const shown = fields.filter(
     ({ name, spec }, i) =>
-      i === 0 || open || settingProblem(spec, settingValue(parameters, name, spec)) !== null,
+      i === 0 ||
+      open ||
+      (spec.kind === 'number' && spec.recommended !== undefined) ||
+      settingProblem(spec, settingValue(parameters, name, spec)) !== null,
   );
   return (
     <li
@@ -172,7 +175,7 @@ const CardHead = memo(function CardHead(props: CardHeadProps) {
         icon={ChevronIcon}
         variant="quiet"
         className="little card-fold"
-        tip={open ? 'Only the first setting' : 'All settings, and what the model is'}
+        tip={open ? 'Only the main settings' : 'All settings, and what the model is'}
         aria-label={`Settings of ${name}`}
         aria-expanded={open}
         onClick={() => onOpen(!open)}
