@@ -4,6 +4,8 @@ import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
 import type { EffectsRequest } from '../reports/evaluate';
 import { channelsOf } from './charts/color-scale';
+import { effectOf } from './charts/measured';
+import { metrics } from './charts/metrics';
 import {
   actOnRun,
   closeStudio,
@@ -149,12 +151,11 @@ test('two settings are compared without a merge: on one scale, with their differ
   await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
   await page.getByLabelText('Metric').selectOptions('trimmed');
   await page.getByLabelText('Add a run').selectOptions('the settings as they are');
-  await waitFor(() => expect(document.querySelectorAll('.layers-block .heatmap')).toHaveLength(3));
+  await expect.element(page.getByText(/Trimmed is the same in A and B, in every layer/)).toBeVisible();
   const said = () =>
     [...document.querySelectorAll<HTMLElement>('[data-name="model.layers.3.mlp.down_proj.weight"]')].map(
       (c) => c.ariaLabel?.replace(/\s/g, ' '),
     );
-  expect(said()[2]).toBe('layer 3, mlp.down_proj, no difference');
   await page.getByLabelText('density of kitchen, number').fill('0.35');
   await userEvent.keyboard('{Enter}');
   await waitFor(() => expect(said()[0]).toBe('layer 3, mlp.down_proj, 65.0 % trimmed'));
@@ -175,6 +176,26 @@ test('two settings are compared without a merge: on one scale, with their differ
   await actOnRun('TIES', 'Delete');
   expect(predictedRuns(studio.store.getState())).toEqual([]);
   expect(currentRun(studio.store.getState())).toBeNull();
+});
+
+test('a map without numbers says why: not merged, not of the method, nothing different', async () => {
+  const { studio } = await openTies();
+  for (const other of ['now', 'task_arithmetic', 'sce', 'model_stock']) {
+    await page.getByLabelText('Add a run').selectOptions(other);
+    const { id } = predictedRuns(studio.store.getState()).at(-1)!;
+    for (const metric of metrics.filter(({ measure }) => measure !== effectOf)) {
+      setView(studio, { runs: ['now', id], metric: metric.id });
+      await waitFor(() =>
+        expect(document.querySelectorAll('.layers-block, .screen > .empty').length).toBeGreaterThan(0),
+      );
+      const maps = [...document.querySelectorAll<HTMLElement>('.layers-block:not(.layers-depth)')];
+      for (const map of maps) {
+        const isEmpty = map.querySelector('[data-state="measured"]') === null;
+        const words = map.querySelector('.empty')?.textContent ?? '';
+        expect(isEmpty, `${other} ${metric.id} ${map.textContent}`).toBe(/^.{15,}\.$/.test(words));
+      }
+    }
+  }
 });
 
 test('effects on the text: of what was written in Try, for every run, measured when chosen and again for other settings', async () => {

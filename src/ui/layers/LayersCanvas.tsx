@@ -92,6 +92,7 @@ export function LayersCanvas({ view }: { view: CanvasView }) {
     },
     [studio, grid],
   );
+  const drawn = columns.filter(({ why }) => !why);
   const blocks = [
     ...columns.map((column, i) => ({ ...column, place: i, metric, scale })),
     ...(difference
@@ -112,15 +113,17 @@ export function LayersCanvas({ view }: { view: CanvasView }) {
         data-single={isFlat || undefined}
         style={{ '--blocks': blocks.length } as CSSProperties}
       >
-        {blocks.map(({ id, letter, place, title, note, data, metric: of, scale: colors }, i) => (
+        {blocks.map(({ id, letter, place, title, note, data, why = null, metric: of, scale: colors }, i) => (
           <Block
             key={id}
-            {...{ letter, place, title, note, data, cell, heads }}
+            {...{ letter, place, title, note, data, why, cell, heads }}
             metric={of}
             scale={colors}
             grid={grid}
             bands={view.bands}
-            numbered={i % (narrow ? PER_ROW : blocks.length) === 0 || expanded !== null}
+            numbered={
+              i % (narrow ? PER_ROW : blocks.length) === 0 || !!blocks[i - 1]?.why || expanded !== null
+            }
             onOpen={open}
           />
         ))}
@@ -131,10 +134,10 @@ export function LayersCanvas({ view }: { view: CanvasView }) {
           <LegendOf
             metric={metric}
             scale={scale}
-            label={columns.length > 1 ? columns.map(({ letter }) => letter).join(', ') : metric.label}
+            label={columns.length > 1 ? drawn.map(({ letter }) => letter).join(', ') : metric.label}
           />
         )}
-        {difference && !difference.scale.flat ? (
+        {difference && !difference.why && !difference.scale.flat ? (
           <LegendOf metric={difference.metric} scale={difference.scale} label="B − A" />
         ) : null}
         {columns[0]?.data.rows.some(({ layer }) => columns[0]!.chanceOf?.(layer) != null) ? (
@@ -154,11 +157,12 @@ interface BlockProps
   /** Height of the heads. */
   heads: number;
   numbered: boolean;
+  why: string | null;
   onOpen(name: string): void;
 }
 
 const Block = memo(function Block(props: BlockProps) {
-  const { letter, place, title, note, cell, numbered, ...grid } = props;
+  const { letter, place, title, note, why, cell, numbered, ...grid } = props;
   const { data, metric } = grid;
   const titleId = useId();
   return (
@@ -168,10 +172,16 @@ const Block = memo(function Block(props: BlockProps) {
         {title === '' ? null : <Cut text={title} />}
         <span className="visually-hidden">, {metric.label} by layer and module</span>
         <span className="small quiet end">
-          {data.mean === null ? '' : `${note === 'predicted' ? '≈\u00a0' : ''}${metric.format(data.mean)}`}
+          {data.mean === null || why !== null
+            ? ''
+            : `${note === 'predicted' ? '≈\u00a0' : ''}${metric.format(data.mean)}`}
         </span>
       </figcaption>
-      <HeatmapGrid labelledBy={titleId} {...grid} arrangement={numbered ? NUMBERED[cell]! : BARE[cell]!} />
+      {why === null ? (
+        <HeatmapGrid labelledBy={titleId} {...grid} arrangement={numbered ? NUMBERED[cell]! : BARE[cell]!} />
+      ) : (
+        <p className="empty small">{why}</p>
+      )}
     </figure>
   );
 });

@@ -4,7 +4,6 @@ import { cellPlace, linearValues, meanMeasured } from '../charts/heatmap-data';
 import { type Measured, valueText } from '../charts/measured';
 import { absenceOf, defaultMetric, isFlat, subjectOf } from '../charts/metric-choice';
 import { isAwaited, type Metric, type MetricId, measure, metricById, type Subject } from '../charts/metrics';
-import { methodName } from '../format/method-name';
 import { LinkButton } from '../parts/Button';
 import { REST_MS, useDebounced, useSameList } from '../parts/hooks';
 import { Message } from '../parts/Message';
@@ -72,15 +71,12 @@ function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly L
   const { usual, instead } = useOpenedMetric(known, compares);
   const id = chosen ?? usual;
   const metric = metricById(id);
-  const ids = useMemo(
-    () => subjectOf(metric, subject, first.contributors),
-    [metric, subject, first.contributors],
-  );
+  const { contributors } = shown.find((run) => absenceOf(metric, run.traits) === null) ?? first;
+  const ids = useMemo(() => subjectOf(metric, subject, contributors), [metric, subject, contributors]);
   const wanted = useDeferredValue(filter);
   const effects = useTextEffects(metric, shown);
   const view = useLayersView(effects.runs, metric, ids ?? NOBODY, wanted);
-  const absent = absenceOf(metric, first.traits);
-  const isAbsent = absent !== null || ids === null;
+  const absent = view.columns.every(({ why }) => why) ? view.columns[0]!.why : null;
   // the numbers follow once a slider rests
   const later = useDeferredValue(
     useDebounced(view, shown.some((run) => run.state === 'predicted') ? REST_MS : 0),
@@ -89,15 +85,11 @@ function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly L
     <div className="stack loose screen layers-screen">
       <RunsStrip runs={runs} />
       <LayersBar metric={metric} subject={ids ?? NOBODY} view={view} runs={effects.runs}>
-        {isAbsent || effects.why ? null : <Finding view={view} run={first} />}
+        {absent || effects.why ? null : <Finding view={view} />}
       </LayersBar>
-      {isAbsent ? (
+      {absent || effects.why ? (
         <p className="empty" role="status">
-          {absent ?? `${metric.label} compares two models; this recipe has only one.`}
-        </p>
-      ) : effects.why ? (
-        <p className="empty" role="status">
-          {effects.why}
+          {effects.why ?? absent}
         </p>
       ) : (
         <>
@@ -155,31 +147,28 @@ function measuredOf(run: LayersRun, metric: Metric): Measured[] {
 }
 
 /** The picture in a sentence; where it is of one color, the reason. */
-function Finding({ view, run }: { view: LayersView; run: LayersRun }) {
-  const { metric, columns, difference } = view;
-  const values = linearValues(columns[0]!.data);
-  if (values.length === 0) return <Unknown view={view} run={run} />;
+function Finding({ view }: { view: LayersView }) {
+  const { metric, difference: between } = view;
+  const columns = view.columns.filter(({ why }) => !why);
+  const unknown = columns.find(({ data }) => data.mean === null);
+  if (view.grid.layers.length === 0) return null;
+  // effects are on their way
+  if (unknown)
+    return unknown.run.reports.size > 0 && unknown.run.state !== 'running' ? null : (
+      <Unknown view={view} run={unknown.run} />
+    );
+  const difference = between?.why ? null : between;
   if (columns.every(({ data }) => isFlat(metric, linearValues(data)))) {
     return (
       <p role="status">
-        {metric.label} is {allMeans(view)} in every layer: there is nothing to compare.
+        {metric.label} is {allMeans(metric, columns)} in every layer: there is nothing to compare.
       </p>
     );
   }
-  const shown = difference ? difference.data : columns[0]!.data;
+  const shown = (difference ?? columns[0]!).data;
   const cells = shown.rows.flatMap((row) => row.cells.flatMap((cell) => (cell?.measured ? [cell] : [])));
   const sorted = cells.sort((a, b) => a.measured!.value - b.measured!.value);
-  const [least, most] = [sorted[0], sorted.at(-1)];
-  // the other run has no numbers yet
-  if (!least || !most) return <Unknown view={view} run={columns.at(-1)!.run} />;
-  if (difference && cells.every((cell) => cell.measured!.value === 0)) {
-    return (
-      <p role="status">
-        {metric.label} is the same in A and B, in every layer
-        {metric.ofMerge ? '' : ': it describes the models, whatever a merge does with them'}.
-      </p>
-    );
-  }
+  const [least, most] = [sorted[0]!, sorted.at(-1)!];
   const shownMetric = difference?.metric ?? metric;
   const gap = most.measured!.value - least.measured!.value;
   // no ranking where the errors are as large as the differences
@@ -199,7 +188,7 @@ function Finding({ view, run }: { view: LayersView; run: LayersRun }) {
 }
 
 /** `51.3 %`, of two runs `51.3 % (A) and 51.7 % (B)`. */
-function allMeans({ metric, columns }: LayersView): string {
+function allMeans(metric: Metric, columns: LayersView['columns']): string {
   const means = columns.map(({ letter, data }) => ({ letter, text: metric.format(data.mean ?? 0) }));
   const isOne = new Set(means.map(({ text }) => text)).size === 1;
   return isOne ? means[0]!.text : means.map(({ letter, text }) => `${text} (${letter})`).join(', ');
@@ -228,16 +217,9 @@ function Unknown({ view, run }: { view: LayersView; run: LayersRun }) {
   if (run.state === 'running') {
     return <p role="status">{cellsLeft(view)}</p>;
   }
-  const isKnown = run.reports.size > 0;
   return (
     <p role="status">
-      {isKnown ? (
-        run.state === 'exact' ? (
-          `This merge did not count ${view.metric.label.toLowerCase()}.`
-        ) : (
-          `What ${methodName(run.traits.method)} does to a weight is known once it has merged.`
-        )
-      ) : deltaStatistics.status === 'measuring' ? (
+      {deltaStatistics.status === 'measuring' ? (
         'Measuring the changes…'
       ) : deltaStatistics.status === 'failed' ? (
         deltaStatistics.error?.message

@@ -16,12 +16,14 @@ import {
   type LayerGrid,
   layerGrid,
 } from '../charts/heatmap-data';
-import { type Measured, mean, rangeOf, type ShownMetric } from '../charts/measured';
-import { differenceMetric } from '../charts/metric-choice';
+import { effectOf, type Measured, mean, rangeOf, type ShownMetric } from '../charts/measured';
+import { absenceOf, differenceMetric } from '../charts/metric-choice';
 import { isAwaited, type Metric, measure, type Subject } from '../charts/metrics';
+import { methodName } from '../format/method-name';
 import { useSameList } from '../parts/hooks';
 import { LETTERS } from '../parts/Section';
 import { passesFilter } from '../parts/VirtualTable';
+import { recipeKey } from '../state/recipe-identity';
 import { useShownTheme, useStudioState } from '../studio-context';
 import { type LayersRun, reportsFor, shortNames } from './runs';
 
@@ -31,6 +33,8 @@ export interface CanvasColumn {
   /** `A`, `B`, … */
   letter: string;
   title: string;
+  /** Why it has no number, where it gets none. */
+  why?: string | null;
   /** Not counted: what it is instead. */
   note: 'merging' | 'predicted' | null;
   data: Heatmap;
@@ -48,7 +52,7 @@ export interface CanvasView<M extends ShownMetric = ShownMetric> {
   bands: Band[];
   columns: CanvasColumn[];
   scale: ColorScale;
-  difference: { metric: M; data: Heatmap; scale: ColorScale } | null;
+  difference: { metric: M; data: Heatmap; scale: ColorScale; why?: string | null } | null;
 }
 
 interface RunColumn extends CanvasColumn {
@@ -102,9 +106,9 @@ export function useLayersView(
       if (old?.run === run && old.letter === letter && old.title === title) return old;
       const reports = reportsFor(run, metric);
       const note = run.state === 'exact' ? null : run.state === 'running' ? 'merging' : 'predicted';
+      const data = heatmap(grid, reports, metric, subject, old?.data);
       return {
-        ...{ id: run.id, letter, title, note, run, reports },
-        data: heatmap(grid, reports, metric, subject, old?.data),
+        ...{ id: run.id, letter, title, note, run, reports, data, why: whyNone(run, metric, data) },
         measuredOf(name) {
           const report = reports.get(name);
           return report && !isAwaited(metric, report) ? measure(metric, report, subject) : null;
@@ -118,12 +122,42 @@ export function useLayersView(
   const scale = useScale(metric, columns);
   const difference = useMemo(() => {
     const maps = columns.map((c) => c.data);
-    return differenceView(metric, maps, theme);
+    const made = differenceView(metric, maps, theme);
+    return made && { ...made, why: whyNoDifference(columns, metric, made.data) };
   }, [columns, metric, theme]);
   return useMemo(
     () => ({ metric, subject, ...arranged, columns, scale, difference }),
     [metric, subject, arranged, columns, scale, difference],
   );
+}
+
+/** Why a run has no number of a metric and gets none as it is, or null. */
+function whyNone({ traits, state, reports }: LayersRun, metric: Metric, { mean: known, rows }: Heatmap) {
+  const absent = absenceOf(metric, traits);
+  // effects are measured on request
+  const isAwaited =
+    state === 'running' || reports.size === 0 || rows.length === 0 || metric.measure === effectOf;
+  if (absent !== null || known !== null || isAwaited) return absent;
+  return state === 'exact'
+    ? `This merge did not count ${metric.label.toLowerCase()}.`
+    : `What ${methodName(traits.method)} does to a weight is known once it has merged.`;
+}
+
+/** Why there is nothing to see between two runs, or null. */
+function whyNoDifference(columns: readonly RunColumn[], metric: Metric, { rows }: Heatmap): string | null {
+  const lacking = columns.find(({ why, data }) => why || data.mean === null);
+  if (lacking?.run.state === 'running') return null;
+  if (lacking) return `${lacking.letter} has no such number${lacking.why ? '' : ' yet'}.`;
+  if (rows.some(({ cells }) => cells.some((cell) => cell?.measured && cell.measured.value !== 0)))
+    return null;
+  const [a, b] = columns.map(({ run }) => recipeKey(run.recipe));
+  const reason =
+    a === b
+      ? ': they have the same settings'
+      : metric.ofMerge
+        ? ''
+        : ': it describes the models, whatever a merge does with them';
+  return `${metric.label} is the same in A and B, in every layer${reason}.`;
 }
 
 /** A value of a row of the canvas. */
@@ -135,11 +169,11 @@ interface DepthPoint {
 /** The means of the layers, a line a run, and what chance would give, on one axis: its ends in words, and any line drawn on it. */
 export function depthOf(
   { metric, grid }: Pick<CanvasView, 'metric' | 'grid'>,
-  columns: readonly Pick<CanvasColumn, 'data' | 'chanceOf'>[],
+  columns: readonly Pick<CanvasColumn, 'data' | 'chanceOf' | 'why'>[],
 ) {
   const known = (values: readonly (number | null)[]) =>
     values.flatMap((value, row): DepthPoint[] => (value === null ? [] : [{ value, row }]));
-  const lines = columns.map(({ data }) => known(data.rows.map((row) => row.mean)));
+  const lines = columns.map(({ data, why }) => (why ? [] : known(data.rows.map((row) => row.mean))));
   const chance = known(grid.layers.map(({ layer }) => columns[0]?.chanceOf?.(layer) ?? null));
   const all = [...lines.flat(), ...chance].map(({ value }) => value);
   const { least, most } = rangeOf(all);
@@ -174,7 +208,7 @@ export function useScale(metric: ShownMetric, columns: readonly CanvasColumn[]):
     () =>
       scaleOver(
         metric,
-        columns.map((c) => c.data),
+        columns.flatMap(({ data, why }) => (why ? [] : [data])),
         theme,
       ),
     [metric, columns, theme],
