@@ -128,16 +128,19 @@ export async function freshPage(context: BrowserContext): Promise<Page> {
 }
 
 /** Runs the command as it is installed, in the project's folder. */
-export function amalgam(
+export async function amalgam(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Promise<{ code: number; stdout: string; stderr: string }> {
-  return new Promise((resolve) => {
-    const options = { cwd: ROOT, env: { ...process.env, ...env } };
+  const options = { cwd: ROOT, env: { ...process.env, ...env } };
+  const told = await new Promise<Awaited<ReturnType<typeof amalgam>>>((resolve) => {
     execFile(process.execPath, ['src/cli/amalgam.mjs', ...args], options, (error, stdout, stderr) =>
       resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
     );
   });
+  // whatever has errors says once what they are
+  if (/± \d/.test(told.stdout)) expect(told.stdout).toContain('±: ');
+  return told;
 }
 
 /** Opens the studio as somebody sees it first, with the sample ready. */

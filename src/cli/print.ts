@@ -169,6 +169,12 @@ export function errorText({ perplexity, blocks }: EvaluateReport): string {
   return stderr === null ? '' : ` ± ${(perplexity * stderr).toFixed(4)}`;
 }
 
+/** What ± is in a table. @param comparisons that are told apart in it */
+export function errorWords(comparisons: number): string {
+  const together = comparisons > 1 ? ` for all ${comparisons} comparisons by one metric together` : '';
+  return `±: standard error${comparisons > 0 ? `; told apart at 95 %${together}` : ''}.`;
+}
+
 /** Result of an evaluation in one line, with its protocol. */
 export function evaluateText(report: EvaluateReport): string {
   const { window, stride, bos, masked } = report.protocol;
@@ -178,7 +184,7 @@ export function evaluateText(report: EvaluateReport): string {
     `perplexity ${report.perplexity.toFixed(4)}${errorText(report)}, mean loss ${report.meanNll.toFixed(5)} nats over ` +
     `${formatCounted(report.tokens, 'token')}${bits} (${masked ? `one of ${masked} tokens masked at a time, ` : ''}windows of ${window} that advance by ${stride}, ${front}; ` +
     `${formatSeconds(report.seconds)} on ${report.engine}, ${displayName(report.adapter)}, at most ` +
-    `${formatBytes(report.peakBytes)} of its memory)`
+    `${formatBytes(report.peakBytes)} of its memory)${errorText(report) && `\n${errorWords(0)}`}`
   );
 }
 

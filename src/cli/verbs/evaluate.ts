@@ -14,7 +14,7 @@ import type { WorkerCalls } from '../../worker/calls';
 import { type Arguments, defineVerb, type Place, runOptions, usage } from '../arguments';
 import { changeCard, itemsOf, readInput, readTextFile, taskSource } from '../input-files';
 import { openTargets } from '../job';
-import { columns, datasetText, errorText, evaluateText, withProgress } from '../print';
+import { columns, datasetText, errorText, errorWords, evaluateText, withProgress } from '../print';
 import { reportWriter } from '../report-file';
 
 const oneInput = { either: 'input', needed: true } as const;
@@ -195,7 +195,8 @@ function evaluationsText(
   });
   const more = isCutAlike ? [] : ['bits per byte'];
   const head = ['', 'model', 'perplexity', ...more, 'mean loss', 'tokens', `loss against ${names[0]}`];
-  return [...columns([head, ...rows]), '', `${formatSeconds(seconds)} in all`].join('\n');
+  const said = errorWords(rows.some((row) => row.at(-1) !== '') ? names.length - 1 : 0);
+  return [...columns([head, ...rows]), '', said, `${formatSeconds(seconds)} in all`].join('\n');
 }
 
 /** A line for each model, task and metric, and one for each comparison with the first model. */
@@ -229,5 +230,11 @@ function scoresText(report: ScoreTasksReport, names: readonly string[]): string 
     },
   );
   const table = columns([['model', 'task', 'shots', 'metric', 'value', 'stderr', 'items'], ...rows]);
-  return [...table, '', ...times, ...(tests.length > 0 ? ['', ...tests] : [])].join('\n');
+  return [
+    ...table,
+    '',
+    errorWords(tests.length > 0 ? names.length - 1 : 0),
+    ...times,
+    ...(tests.length > 0 ? ['', ...tests] : []),
+  ].join('\n');
 }
