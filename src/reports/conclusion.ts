@@ -48,24 +48,29 @@ export function leading<T extends Contender>(all: readonly T[], chosen: T | unde
   const better = merges.filter(
     ({ texts }) => !chosen || verdict(pairedDifference(texts, chosen.texts), others) === 'lower',
   );
-  const loss = ({ texts }: T) => meanLoss(texts).mean;
   const least = better.reduce<T | null>((a, b) => (a && loss(a) <= loss(b) ? a : b), null);
   if (!least && chosen) return { leader: chosen, isChosen: true, comparisons: others };
   const pairs = (merges.length * (merges.length - 1)) / 2 + merges.length * (all.length - merges.length);
   return { leader: least, isChosen: false, comparisons: Math.max(1, pairs) };
 }
 
+const loss = ({ texts }: Contender) => meanLoss(texts).mean;
+
 /** @param of the merge that is spoken of: the leader, or another */
 export function conclusion<T extends Contender>(of: T, field: Field<T>): Conclusion<T> {
   const { all, leader, comparisons, isAccuracy, scope } = field;
-  const beside = all.flatMap((own) => {
-    const apart = own === of ? null : pairedDifference(of.texts, own.texts);
-    return apart ? [{ own, apart, is: verdict(apart, comparisons) }] : [];
-  });
+  const beside = all
+    .flatMap((own) => {
+      const apart = own === of ? null : pairedDifference(of.texts, own.texts);
+      return apart ? [{ own, apart, is: verdict(apart, comparisons) }] : [];
+    })
+    .sort((a, b) => b.apart.mean - a.apart.mean);
   const change = (apart: Estimate) => changeWords(apart, comparisons, isAccuracy);
   const merges = beside.filter(({ own }) => own.kind === 'merge');
-  const models = beside.filter(({ own }) => own.kind !== 'merge').sort((a, b) => b.apart.mean - a.apart.mean);
+  const models = beside.filter(({ own }) => own.kind !== 'merge');
   const count = merges.length + 1;
+  // one that was chosen elsewhere may have another before it by these numbers, inside the error
+  const isLeast = all.every((own) => own.kind !== 'merge' || !leader || loss(own) >= loss(leader));
   const tied = merges.filter(({ is }) => is === 'alike').map(({ own }) => own);
   const level = models.filter(({ is }) => is === 'alike').map(({ own }) => own);
   const open = [...level, ...tied];
@@ -84,7 +89,7 @@ export function conclusion<T extends Contender>(of: T, field: Field<T>): Conclus
   const standing = [gain, rests].filter(Boolean).join(', but ');
   const first = merges.find(({ own }) => own === leader);
   if (first) {
-    const leads = `${first.own.label}, the first of ${count} merges in Measure`;
+    const leads = `${first.own.label}, ${isLeast ? 'the first of' : 'chosen among'} ${count} merges in Measure`;
     const so =
       first.is === 'higher'
         ? `${leads}, is better than it by ${change(first.apart)}.`
@@ -102,14 +107,17 @@ export function conclusion<T extends Contender>(of: T, field: Field<T>): Conclus
       : `${tied.length === 1 ? 'one' : tied.length} cannot be told apart from it (${more})`;
   if (ahead) {
     const also = [gain, even].filter(Boolean).join(', but ');
-    const nearest = `: ${of.label} comes nearest, worse by ${change(ahead.apart)}${told && `, and ${told}`}, ${scope}.`;
+    const place = isLeast ? ' comes nearest,' : ', which was chosen, is';
+    const nearest = `: ${of.label}${place} worse by ${change(ahead.apart)}${told && `, and ${told}`}, ${scope}.`;
     const lead = `None of ${count} merges is better than ${nameOf(ahead.own)}`;
     return { lead, rest: `${nearest}${also && ` It ${also}.`}`, open };
   }
   const so = standing && ` It ${standing}.`;
   return told === ''
     ? { lead: `${of.label} is the best of ${count} merges`, rest: `, ${scope}.${so}`, open }
-    : { lead: `${of.label} leads ${count} merges`, rest: `, but ${told}, ${scope}.${so}`, open };
+    : isLeast
+      ? { lead: `${of.label} leads ${count} merges`, rest: `, but ${told}, ${scope}.${so}`, open }
+      : { lead: `${of.label} was chosen among ${count} merges`, rest: `: ${told}, ${scope}.${so}`, open };
 }
 
 const nameOf = ({ kind, label }: Contender) =>

@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { type Contender, conclusion, leading } from './conclusion';
+
+/** Losses of twelve blocks around a mean. */
+const of = (label: string, kind: Contender['kind'], mean: number, noise = 0.001): Contender => {
+  const block = (_: unknown, i: number) => ({ loss: 32 * (mean + (i % 2 ? noise : -noise)), tokens: 32 });
+  return { label, kind, texts: [Array.from({ length: 12 }, block)] };
+};
+
+test('of a merge that was chosen elsewhere no lead is said while another has a lower mean by these numbers', () => {
+  const chosen = of('Linear', 'merge', 0.5);
+  const others = [of('RAM', 'merge', 0.499, 0.02), of('Karcher', 'merge', 0.6)];
+  const say = (all: Contender[], spoken = chosen) => {
+    const field = { ...leading(all, chosen), all, isAccuracy: false, scope: 'on a text' };
+    expect(field.leader).toBe(chosen);
+    const { lead, rest } = conclusion(spoken, field);
+    return lead + rest;
+  };
+  expect(say([chosen, ...others])).toBe(
+    'Linear was chosen among 3 merges: one cannot be told apart from it (RAM), on a text.',
+  );
+  expect(say([of('base', 'base', 0.4, 0.01), chosen, ...others])).toMatch(
+    /^None of 3 merges is better than the base: Linear, which was chosen, is worse by/,
+  );
+  const now = of('now', 'merge', 0.501, 0.02);
+  expect(say([now, chosen, ...others], now)).toMatch(
+    /apart from Linear, chosen among 4 merges in Measure\.$/,
+  );
+  expect(say([chosen, of('RAM', 'merge', 0.501, 0.02)])).toMatch(/^Linear leads 2 merges, but one/);
+});
