@@ -160,3 +160,14 @@ test('every action is done by name, or says why not; a name or a key is that of 
   await userEvent.keyboard('{Enter}');
   expect(studio.store.getState().view).toMatchObject({ tab: 'layers', metric: 'cosine' });
 });
+
+test('above a recipe that mergekit refuses the text says so', async () => {
+  await openStudio();
+  await page.getByRole('radio', { name: 'YAML' }).click();
+  await expect.element(page.getByText('As mergekit reads it')).toBeVisible();
+  await page.getByRole('radio', { name: 'Form' }).click();
+  await page.getByRole('combobox', { name: 'Merge method' }).selectOptions('gram');
+  await page.getByRole('radio', { name: 'YAML' }).click();
+  await expect.element(page.getByText('mergekit refuses this recipe')).toBeVisible();
+  await expect.element(page.getByText('Amalgam merges it, mergekit does not')).toBeVisible();
+});

@@ -54,17 +54,23 @@ export function RecipeText() {
     setView(studio, { typed: { text: next, of: studio.store.getState().recipe } });
   };
 
+  const exported = useMemo(() => exportWarnings(built, methodById), [built]);
+  const refused = exported.some((warning) => warning.refused);
   const doubtful = new Set(warnings.map((w) => w.line));
   return (
     <div className="stack recipe-text">
       <div className="row wrap">
         <span className="small quiet" role="status">
           {problems.length === 0
-            ? warnings.length === 0
-              ? isComplete
-                ? 'As mergekit reads it'
-                : 'Complete once its models are open'
-              : formatCounted(warnings.length, 'warning')
+            ? warnings.length > 0
+              ? formatCounted(warnings.length, 'warning')
+              : !isComplete
+                ? 'Complete once its models are open'
+                : exported.length === 0
+                  ? 'As mergekit reads it'
+                  : refused
+                    ? 'Amalgam merges it, mergekit does not'
+                    : 'Not quite as mergekit merges it'
             : `${formatCounted(problems.length, 'problem')}: not applied`}
         </span>
         <span className="spacer" />
@@ -90,7 +96,21 @@ export function RecipeText() {
             hint={remedy}
           />
         ))}
-        {isComplete && problems.length === 0 ? <MergekitWarnings recipe={built} /> : null}
+        {isComplete && problems.length === 0 && exported.length > 0 ? (
+          <Message
+            tone="warning"
+            title={refused ? 'mergekit refuses this recipe' : 'What mergekit does otherwise'}
+          >
+            <dl className="stack small">
+              {exported.map(({ setting, consequence }) => (
+                <div key={setting}>
+                  <dt className="strong">{setting}</dt>
+                  <dd className="quiet">{consequence}</dd>
+                </div>
+              ))}
+            </dl>
+          </Message>
+        ) : null}
         {missing.map((name) => (
           <ModelAccess key={name} of={name} titled />
         ))}
@@ -174,26 +194,4 @@ function reasons(recipe: Recipe): string[] {
     (amalgam.include || amalgam.exclude) && 'tensors left out',
   ].filter((reason) => typeof reason === 'string');
   return found.length > 0 ? found : ['settings of its own'];
-}
-
-/** What mergekit does otherwise with this recipe, or that it refuses it. */
-function MergekitWarnings({ recipe }: { recipe: Recipe }) {
-  const warnings = exportWarnings(recipe, methodById);
-  if (warnings.length === 0) return null;
-  const refused = warnings.some((warning) => warning.refused);
-  return (
-    <Message
-      tone="warning"
-      title={refused ? 'mergekit refuses this recipe' : 'In mergekit it is not quite the same merge'}
-    >
-      <dl className="stack small">
-        {warnings.map(({ setting, consequence }) => (
-          <div key={setting}>
-            <dt className="strong">{setting}</dt>
-            <dd className="quiet">{consequence}</dd>
-          </div>
-        ))}
-      </dl>
-    </Message>
-  );
 }
