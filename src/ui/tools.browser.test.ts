@@ -11,7 +11,7 @@ afterEach(closeStudio);
 
 /** Opens the studio at one of its tools, with a fake worker. */
 async function open(
-  place: 'Difference' | 'LoRA' | 'Collapse',
+  place: 'Difference' | 'LoRA' | 'Collapse' | 'Experts',
   options: FixtureOptions = {},
   change: Partial<StudioWorker> = {},
 ) {
@@ -279,4 +279,21 @@ test('both fit a phone', async () => {
   await button('Measure layers').click();
   await idle(studio);
   expect(overflows()).toBe(0);
+});
+
+test('experts begin with what the sample reads; of other models it says what to write', async () => {
+  const { sampleTexts } = fixtureWorker();
+  const texts = (await sampleTexts()).filter(({ name }) => name !== 'workshop');
+  await open('Experts', {}, { sampleTexts: async () => texts });
+  const recipe = page.getByRole('textbox', { name: 'Recipe of experts as YAML' });
+  const [kitchen] = texts.find(({ name }) => name === 'kitchen')!.text.split('\n');
+  await expect.element(recipe).toHaveValue(expect.stringContaining(`- ${JSON.stringify(kitchen)}`));
+  // no text is known of it
+  await expect
+    .element(recipe)
+    .toHaveValue(
+      expect.stringMatching(/samples\/workshop\n {4}positive_prompts: \[\] # questions or beginnings/),
+    );
+  await expect.element(page.getByText(/has no positive_prompts/)).toBeVisible();
+  await expect.element(button('Plan')).toHaveAttribute('aria-disabled', 'true');
 });

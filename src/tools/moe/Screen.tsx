@@ -1,5 +1,5 @@
 import '../../ui/styles/tools.css';
-import { useMemo } from 'react';
+import { useEffect, useMemo } from 'react';
 import { formatBytes, formatCounted, formatParameters } from '../../formats/quantity';
 import { canonicalRef, repositoriesOf } from '../../formats/recipe';
 import { optionsProblem } from '../../reports/option';
@@ -7,11 +7,12 @@ import { Button, FileButton } from '../../ui/parts/Button';
 import { useAttempt } from '../../ui/parts/hooks';
 import { Message, Problem, ToolEnd } from '../../ui/parts/Message';
 import { ToolForm } from '../../ui/parts/OptionsForm';
-import { SavedModel, SaveTo } from '../../ui/parts/SavedFiles';
+import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
 import { type Cost, Costs, Section, Sentences } from '../../ui/parts/Section';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
 import { YamlText } from '../../ui/parts/YamlText';
 import { whyNoTool } from '../../ui/state/job';
+import { openSampleTexts } from '../../ui/state/measure-texts';
 import { openHub } from '../../ui/state/models';
 import { choiceName, chosenModel, fileNameOf, modelChoices } from '../../ui/state/roles';
 import type { StudioState } from '../../ui/state/studio';
@@ -42,12 +43,16 @@ export function Screen() {
     useStudioState((s) => s.tools.jobs.writeMoe),
   ];
   const problem = optionsProblem(moeOptions, form);
+  useEffect(() => {
+    void openSampleTexts(studio);
+  }, [studio]);
   const edit = (recipe: string) => editTool(studio, 'moe', { recipe });
   const why =
     busy ??
     (read ? null : 'Correct the recipe first.') ??
     (missing.length > 0 ? 'Open its models first.' : null) ??
     problem;
+  const name = read ? fileNameOf(read.baseModel, 'experts') : null;
   const asked = () => {
     // what was suggested stays when more models are open
     edit(text);
@@ -89,13 +94,11 @@ export function Screen() {
           <Button
             variant="primary"
             why={why ?? unsaved}
-            onClick={() =>
-              void beginTool(studio, 'writeMoe', asked(), fileNameOf(read!.baseModel, 'experts'))
-            }
+            onClick={() => void beginTool(studio, 'writeMoe', asked(), name!)}
           >
             Write
           </Button>
-          <SaveTo what="Model to" />
+          <SaveTo name={name} />
         </div>
         <ToolBar kinds={['planMoe', 'writeMoe']} />
         {planned ? <ToolEnd run={planned} stopped="Stopped." /> : null}
@@ -106,7 +109,7 @@ export function Screen() {
             <ToolEnd run={job} stopped="Stopped. Nothing was saved." />
             {job.report ? <Costs items={figures(job.report.figures)} /> : null}
             {job.report ? <Sentences words={job.report.notes} /> : null}
-            {job.saved ? <SavedModel saved={job.saved} /> : null}
+            {job.saved ? <SavedFiles saved={job.saved} /> : null}
           </>
         ) : null}
       </Section>
@@ -175,7 +178,7 @@ function textOf(state: StudioState): string {
   const base = chosenModel(state, null);
   if (recipe !== undefined || base === null) return recipe ?? '';
   const others = modelChoices(state).filter(({ ref }) => canonicalRef(ref) !== base);
-  return formatMoeRecipe({
+  const text = formatMoeRecipe({
     ...{
       baseModel: base,
       gateMode: 'hidden',
@@ -184,11 +187,27 @@ function textOf(state: StudioState): string {
     },
     experts: others.slice(0, MOST_SUGGESTED).map(({ ref }) => ({
       sourceModel: ref,
-      positivePrompts: [`what ${choiceName(ref)} is for`],
+      positivePrompts: samplePrompts(state, ref),
       negativePrompts: [],
     })),
     ...{ seed: 0, ignored: [] },
   });
+  return text.replace(
+    /( *)- source_model: .*(?!\n\s*positive)$/gm,
+    `$&\n$1  positive_prompts: [] # ${PROMPTS}`,
+  );
+}
+
+const PROMPTS = 'questions or beginnings of texts that are for this expert, each in quotes';
+
+/** How the text of a sample model begins its parts; nothing of a model that is no sample. */
+function samplePrompts({ measure }: StudioState, ref: string): string[] {
+  const { text = '' } =
+    measure.texts.find(({ origin, name }) => origin === 'sample' && ref.endsWith(`samples/${name}`)) ?? {};
+  return text
+    .split('\n\n')
+    .slice(0, 3)
+    .flatMap((part) => part.split('\n', 1).filter(Boolean));
 }
 
 const MOST_SUGGESTED = 8;
