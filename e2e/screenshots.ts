@@ -277,7 +277,7 @@ async function work(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
   await page.getByText(/^56 tensors compared/).waitFor();
   await show(page, 'Collapse');
   await page.getByRole('button', { name: 'Measure layers' }).click();
-  await page.getByText(/^Layer \d of 6 goes/).waitFor();
+  await page.getByText(/^Layer \d goes/).waitFor();
   await show(page, 'LoRA');
   await page.getByRole('button', { name: 'Inspect', exact: true }).click();
   await page.getByText('What a rank keeps').waitFor();

@@ -85,7 +85,7 @@ test('layers are measured, one is taken out, and the shallower model opens again
   const texts = page.getByRole('group', { name: 'Texts to measure on' });
   for (const name of ['kitchen', 'harbour', 'workshop']) await texts.getByRole('button', { name }).click();
   await page.getByRole('button', { name: 'Measure layers' }).click();
-  await expect(page.getByText(/^Layer \d of 6 goes, 5 stay/)).toBeVisible();
+  await expect(page.getByText(/^Layer \d goes; of 6\slayers, counted from 0 .*, 5 stay/)).toBeVisible();
   await expect(
     page.getByRole('img', { name: /^Similarity to the original with 3 layers as one/ }),
   ).toBeVisible();

@@ -1,7 +1,7 @@
 /** The layers of a model in pictures: what each does, which go, and what is left without a block. */
 import { useMemo } from 'react';
 import { errorReport } from '../../errors';
-import { counted, formatReal } from '../../formats/quantity';
+import { counted, formatCounted, formatReal } from '../../formats/quantity';
 import { LinePlot } from '../../ui/charts/LinePlot';
 import { chooseLayers, layerWords } from './choose-layers';
 import type { CollapseSettings } from './options';
@@ -43,7 +43,8 @@ export function LayerMap({ settings, problem, measured, layers }: LayerMapProps)
             <strong>
               {going.length === 1 ? 'Layer' : 'Layers'} {layerWords(going)}
             </strong>{' '}
-            of {layers} {going.length === 1 ? 'goes' : 'go'}, {layers - going.length} stay.
+            {going.length === 1 ? 'goes' : 'go'}; of {formatCounted(layers, 'layer')}, counted from 0 as in
+            the tensors’ names, {layers - going.length} stay.
           </>
         )}
       </p>
@@ -72,8 +73,9 @@ export function LayerMap({ settings, problem, measured, layers }: LayerMapProps)
             ))}
           </ol>
           <p className="small quiet">
-            Block influence: how far a layer turns the residual stream, 1 − cosine of its input and output.
-            Layers with small values are missed least.
+            Block influence: how far a layer turns the residual stream, 1 − cosine of its input and output,
+            the mean over {formatCounted(measured.calibration.tokens, 'token')}. Layers with small values are
+            missed least.
           </p>
         </>
       ) : null}

@@ -2,6 +2,7 @@ import '../../ui/styles/measure.css';
 import '../../ui/styles/tools.css';
 import { useEffect, useMemo } from 'react';
 import { formatCounted, formatParameters, formatPercent, formatReal } from '../../formats/quantity';
+import { signedChange } from '../../reports/conclusion';
 import { optionsProblem } from '../../reports/option';
 import { QUICK_CHARACTERS, scoredText } from '../../reports/text-parts';
 import { TextChoice } from '../../ui/measure/TextChoice';
@@ -10,7 +11,7 @@ import { Problem, ToolEnd } from '../../ui/parts/Message';
 import { OneModel } from '../../ui/parts/ModelSelect';
 import { NumberTable } from '../../ui/parts/NumberTable';
 import { ToolForm } from '../../ui/parts/OptionsForm';
-import { SavedModel, SaveTo } from '../../ui/parts/SavedFiles';
+import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
 import { type Cost, Costs, Section, Sentences } from '../../ui/parts/Section';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
 import { whyNoTool } from '../../ui/state/job';
@@ -124,19 +125,21 @@ const CHOSEN = (Object.keys(collapseOptions) as (keyof typeof collapseOptions)[]
   (name) => !['window', 'block', 'perplexity'].includes(name),
 );
 
+const nameOf = (model: string) => `${fileNameOf(model)}-collapsed`;
+
 /** Where the shallower model goes, and the button. */
 function Writing() {
   const studio = useStudio();
   const values = useStudioState((s) => s.tools.values.collapse);
   const why = useStudioState(whyNotCollapsed);
+  const model = useStudioState(modelOf);
   const measured = useMeasured()?.report;
   const collapse = () => {
-    const state = studio.store.getState();
-    const model = modelOf(state);
     if (model === null) return;
     const { perplexity } = values;
-    const asked = { model, settings: settingsOf(values), calibration: calibrationOf(state), perplexity };
-    void beginTool(studio, 'collapse', asked, `${fileNameOf(model)}-collapsed`);
+    const calibration = calibrationOf(studio.store.getState());
+    const asked = { model, settings: settingsOf(values), calibration, perplexity };
+    void beginTool(studio, 'collapse', asked, nameOf(model));
   };
   return (
     <div className="row wrap apart">
@@ -144,7 +147,7 @@ function Writing() {
         Collapse
       </Button>
       <ToolForm tool="collapse" names={['perplexity']} />
-      <SaveTo what="Model to" />
+      <SaveTo name={model && nameOf(model)} />
     </div>
   );
 }
@@ -165,7 +168,7 @@ function Outcome() {
       <ToolEnd run={job} stopped="Stopped. Nothing was saved." nothing="NothingToCollapse" />
       {job.report ? <CollapseCosts report={job.report} /> : null}
       <Steps steps={job.report?.steps ?? job.finished} />
-      {job.saved ? <SavedModel saved={job.saved} /> : null}
+      {job.saved ? <SavedFiles saved={job.saved} /> : null}
     </>
   );
 }
@@ -181,12 +184,16 @@ function CollapseCosts({ report }: { report: CollapseReport }) {
       formatParameters(parameters.after),
       `${formatPercent(1 - parameters.after / parameters.before)} fewer`,
     ],
-    ['Similarity', formatReal(similarity.mean), 'cosine of what leaves'],
+    [
+      'Similarity',
+      formatReal(similarity.mean),
+      `cosine of what leaves, from ${formatReal(Math.min(...similarity.sequences))} to ${formatReal(Math.max(...similarity.sequences))} by window`,
+    ],
     perplexity
       ? [
           'Perplexity',
           `${formatReal(perplexity.before.perplexity)} → ${formatReal(perplexity.after.perplexity)}`,
-          'on the chosen texts',
+          `${perplexity.change ? `${signedChange(perplexity.change)} at 95 %, ` : ''}on the chosen texts`,
         ]
       : ['Perplexity', '–', 'not measured'],
   ];

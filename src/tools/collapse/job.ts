@@ -12,6 +12,7 @@ import type { Plan } from '../../merge/plan/plan';
 import { AMALGAM_VERSION } from '../../merge/version';
 import { type Architecture, partOf } from '../../models/architecture';
 import { overTexts } from '../../reports/evaluate';
+import { pairedDifference } from '../../reports/paired-error';
 import { hubModel, writePlan } from '../write-plan';
 import {
   cutCalibration,
@@ -164,14 +165,17 @@ async function measureCost(
         onProgress: ({ tokensDone, tokens }) =>
           meter.advance(0, `${title}, ${Math.floor((100 * tokensDone) / tokens)} %`),
       });
-      return overTexts(reports);
+      return reports;
     } finally {
       close();
     }
   };
+  const before = await measure(wholeStack(model.architecture.blocks.length), 'original');
+  const after = await measure(stack, 'collapsed');
+  const blocksOf = (reports: typeof after) => reports.map(({ blocks = [] }) => blocks);
   return {
-    before: await measure(wholeStack(model.architecture.blocks.length), 'original'),
-    after: await measure(stack, 'collapsed'),
+    ...{ before: overTexts(before), after: overTexts(after) },
+    change: pairedDifference(blocksOf(after), blocksOf(before)),
   };
 }
 

@@ -3,6 +3,7 @@ import type { BackendChoice, Computed } from '../../reports/backend';
 import type { EvaluateReport } from '../../reports/evaluate';
 import type { DestinationSpec, JobReport, Progress } from '../../reports/job';
 import type { MergeReport } from '../../reports/merge';
+import type { Estimate } from '../../reports/paired-error';
 import type { CollapseSettings, CollapseVariant } from './options';
 
 /** Texts, each run separately with the special tokens of its tokenizer, or ids unchanged. */
@@ -123,7 +124,12 @@ export interface CollapseReport extends JobReport {
   calibration: CalibrationInfo;
   /** Of the written model to the original: the mean, and each sequence. */
   similarity: { mean: number; sequences: number[] };
-  perplexity: { before: EvaluateReport; after: EvaluateReport } | null;
+  perplexity: {
+    before: EvaluateReport;
+    after: EvaluateReport;
+    /** Of the mean loss, on the same tokens. */
+    change?: Estimate | null;
+  } | null;
   inputs: MergeReport['inputs'];
   shards: MergeReport['shards'];
   /** All files written, shards first. */

@@ -22,11 +22,11 @@ export function Screen() {
   const unsaved = useStudioState(whyNotSaved);
   const job = useStudioState((s) => s.tools.jobs.convert);
   const problem = optionsProblem(convertOptions, form);
+  // a file for llama.cpp has its type in its name
+  const kind = form.gguf !== 'none' ? [] : form.dtype === 'same' ? ['copy'] : [form.dtype];
+  const name = model && fileNameOf(model, ...kind);
   const convert = () => {
-    if (model === null) return;
-    // a file for llama.cpp has its type in its name
-    const kind = form.gguf !== 'none' ? [] : form.dtype === 'same' ? ['copy'] : [form.dtype];
-    void beginTool(studio, 'convert', { model, form }, fileNameOf(model, ...kind));
+    if (model !== null) void beginTool(studio, 'convert', { model, form }, name!);
   };
   return (
     <div className="stack roomy screen tool-screen">
@@ -48,7 +48,7 @@ export function Screen() {
           >
             Convert
           </Button>
-          <SaveTo what="Files to" />
+          <SaveTo name={name} />
         </div>
       </div>
       <ToolBar kinds={['convert']} />

@@ -188,13 +188,13 @@ function Form() {
   const pair = usePair();
   const { base, finetuned } = pair;
   const problem = optionsProblem(compareOptions, values);
+  const name = base && finetuned && fileNameOf('compare', base, finetuned);
   const compare = () => {
     if (base === null || finetuned === null) return;
     const { threshold, loraAnalysis, allSpectra } = values;
     const asked = { base, finetuned, threshold, loraAnalysis, allSpectra };
-    const name = fileNameOf('compare', base, finetuned);
     // without storage there is still a comparison, only no files
-    void beginTool(studio, 'compare', asked, unsaved === null ? name : undefined);
+    void beginTool(studio, 'compare', asked, unsaved === null ? name! : undefined);
   };
   return (
     <div className="stack loose">
@@ -204,7 +204,7 @@ function Form() {
         <Button variant="primary" why={busy ?? pairProblem(pair) ?? problem} onClick={compare}>
           Measure difference
         </Button>
-        <SaveTo what="Report files to" />
+        <SaveTo name={name} />
       </div>
       {unsaved ? <p className="small quiet">{unsaved} The comparison works without report files.</p> : null}
     </div>
@@ -234,7 +234,7 @@ function Result({ found }: { found: ToolJob<'compare'> }) {
       )}
       {found.saved ? (
         <Section title="Report files">
-          <SavedFiles saved={found.saved} />
+          <SavedFiles saved={found.saved} isModel={false} />
         </Section>
       ) : null}
     </>

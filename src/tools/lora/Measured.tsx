@@ -34,7 +34,7 @@ export function Measured({ job, onRank }: { job: ToolJob<'measureLora'>; onRank(
       {report ? (
         <>
           {report.facts.length > 0 ? (
-            <Costs items={report.facts.map(({ label, value }) => [label, value, ''])} wraps />
+            <Costs items={report.facts.map(({ label, value }) => [label, value, ''])} />
           ) : null}
           <Curve modules={report.modules} onRank={onRank} />
           <Sentences words={report.notes} />

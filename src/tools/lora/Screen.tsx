@@ -164,7 +164,7 @@ function OneLora() {
           <Button why={busy ?? none ?? problem ?? unsaved} onClick={write}>
             Write LoRA
           </Button>
-          <SaveTo what="LoRA to" />
+          <SaveTo name={lora && fileNameOf('lora', lora)} />
         </div>
       </div>
     </>
@@ -211,7 +211,7 @@ function TwoModels() {
           <Button variant="primary" why={why ?? problem ?? unsaved} onClick={extract}>
             Extract LoRA
           </Button>
-          <SaveTo what="Adapter to" />
+          <SaveTo name={finetuned && fileNameOf('lora', finetuned)} />
         </div>
       </div>
     </>

@@ -85,7 +85,7 @@ export function Screen() {
         <Button variant="primary" why={why ?? unsaved} onClick={begin}>
           Transplant
         </Button>
-        <SaveTo what="Model to" />
+        <SaveTo name={model && fileNameOf(model, 'transplanted')} />
       </div>
       <ToolBar kinds={['planTransplant', 'transplant']} />
       {planned ? <ToolEnd run={planned} stopped="Stopped." /> : null}

@@ -5,7 +5,7 @@ import { hasDirectoryPicker, saveFile } from '../local/local-files';
 import type { SavedOutput } from '../state/job-state';
 import { openOutput } from '../state/models';
 import { chooseFolder } from '../state/run';
-import { editSlice, noticed, notify, notifyError } from '../state/studio';
+import { editSlice, noticed, notify, notifyError, setView } from '../state/studio';
 import { useAnswer, useStudio, useStudioState } from '../studio-context';
 import { Button, DownloadIcon, FolderIcon, LinkButton } from './Button';
 import { Segmented } from './fields';
@@ -155,12 +155,14 @@ interface SavedFilesProps {
   saved: SavedOutput;
   /** They may have been deleted since. */
   old?: boolean;
+  /** They can be opened, and pushed: all but those of a report. */
+  isModel?: boolean;
   /** What they are of. */
   children?: ReactNode;
 }
 
 /** The files that were written: where they are, a download each, and ways to have them all. */
-export function SavedFiles({ saved, old = false, children }: SavedFilesProps) {
+export function SavedFiles({ saved, old = false, isModel = true, children }: SavedFilesProps) {
   const { kind, name, folder, files: written } = saved;
   const inFolder = kind === 'folder';
   const [downloaded, setDownloaded] = useState('');
@@ -200,8 +202,8 @@ export function SavedFiles({ saved, old = false, children }: SavedFilesProps) {
         })}
         waiting={inFolder ? null : waiting}
       />
-      {inFolder ? null : (
-        <div className="row wrap">
+      <div className="row wrap">
+        {inFolder ? null : (
           <ZipButton
             name={name}
             files={async () => ready}
@@ -210,17 +212,48 @@ export function SavedFiles({ saved, old = false, children }: SavedFilesProps) {
               setDownloaded(`${file}, ${formatBytes(bytes)}, is with your browser’s downloads.`)
             }
           />
-          <p className="small" role="status">
-            {downloaded}
-          </p>
-        </div>
-      )}
+        )}
+        {isModel && found !== 'gone' ? <ModelActions saved={saved} /> : null}
+        <p className="small" role="status">
+          {downloaded}
+        </p>
+      </div>
     </>
   );
 }
 
-/** Where a tool's files go: the same choice as for a merge, in one line. */
-export function SaveTo({ what }: { what: string }) {
+/** What can be done with a written model besides downloading it. */
+function ModelActions({ saved }: { saved: SavedOutput }) {
+  const studio = useStudio();
+  const { working, attempt } = useAttempt();
+  const { kind, name, files } = saved;
+  const known = useStudioState((s) => s.models.some((m) => m.ref === name));
+  const open = () =>
+    attempt('open', async () => {
+      const ref = await openOutput(
+        studio,
+        saved,
+        files.map((file) => file.name),
+      );
+      if (ref !== null)
+        notify(studio, 'note', `Opened ${ref}.`, 'Choose it in a recipe, or measure how it differs.');
+    });
+  const push = () => {
+    editSlice(studio, 'push', { output: name });
+    setView(studio, { tab: 'files', filesAt: 'push' });
+  };
+  return (
+    <>
+      <Button why={known ? 'It is already open.' : working ? 'Opening…' : null} onClick={() => void open()}>
+        Open it as a model
+      </Button>
+      {kind === 'downloads' ? <Button onClick={push}>Push to the Hub…</Button> : null}
+    </>
+  );
+}
+
+/** Where files go and under which name: one choice for all that writes. @param children where the name can be changed */
+export function SaveTo({ name, children }: { name: string | null; children?: ReactNode }) {
   const studio = useStudio();
   const output = useStudioState((s) => s.output);
   const storage = useStudioState((s) => s.engine.info?.storage);
@@ -231,12 +264,12 @@ export function SaveTo({ what }: { what: string }) {
     : 'This browser cannot write into folders; Chrome and Edge on a computer can.';
   return (
     <div className="row wrap">
-      <span className="small quiet">{what}</span>
+      <span className="small quiet">Save to</span>
       <Segmented
-        label={`${what}: where to`}
+        label="Save to"
         value={output.kind}
         options={[
-          { value: 'downloads', label: 'Downloads', why: noDownloads },
+          { value: 'downloads', label: 'This browser', why: noDownloads },
           { value: 'folder', label: output.folder === null ? 'A folder' : output.folder, why: noFolder },
         ]}
         onChange={(kind) => editSlice(studio, 'output', { kind })}
@@ -250,30 +283,12 @@ export function SaveTo({ what }: { what: string }) {
           {output.folder === null ? 'Choose folder…' : 'Choose another…'}
         </Button>
       ) : null}
+      {name === null ? null : (
+        <span className="row tight save-as">
+          <span className="small quiet">as</span>
+          {children ?? <code className="truncate">{name}</code>}
+        </span>
+      )}
     </div>
-  );
-}
-
-/** The same of a model, which can be opened. */
-export function SavedModel({ saved }: { saved: SavedOutput }) {
-  const studio = useStudio();
-  const { working, attempt } = useAttempt();
-  const known = useStudioState((s) => s.models.some((m) => m.ref === saved.name));
-  const open = () =>
-    attempt('open', async () => {
-      const files = saved.files.map(({ name }) => name);
-      const ref = await openOutput(studio, saved, files);
-      if (ref !== null)
-        notify(studio, 'note', `Opened ${ref}.`, 'Choose it in a recipe, or measure how it differs.');
-    });
-  return (
-    <>
-      <SavedFiles saved={saved} />
-      <div className="row">
-        <Button why={known ? 'It is already open.' : working ? 'Opening…' : null} onClick={() => void open()}>
-          Open it as a model
-        </Button>
-      </div>
-    </>
   );
 }

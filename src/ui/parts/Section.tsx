@@ -108,14 +108,8 @@ export function Sentences({ words, bad }: { words: readonly string[]; bad?: bool
 
 export type Cost = [label: string, value: string, more: string];
 
-interface CostsProps {
-  items: readonly Cost[];
-  /** Long words of context break into lines instead of being cut. */
-  wraps?: boolean;
-}
-
 /** Figures side by side, each with its name and a few words of context. */
-export function Costs({ items, wraps = false }: CostsProps) {
+export function Costs({ items }: { items: readonly Cost[] }) {
   return (
     <dl className="columns costs panel">
       {items.map(([label, value, more]) => (
@@ -123,13 +117,7 @@ export function Costs({ items, wraps = false }: CostsProps) {
           <dt className="label">{label}</dt>
           <dd className="grid">
             <strong>{value}</strong>
-            {wraps ? (
-              <span className="small quiet">{more}</span>
-            ) : (
-              <span className="small quiet truncate" title={more}>
-                {more}
-              </span>
-            )}
+            <span className="small quiet">{more}</span>
           </dd>
         </div>
       ))}

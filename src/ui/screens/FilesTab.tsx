@@ -58,11 +58,10 @@ function Destination() {
   const proposed = useStudioState((s) => outputName(s.recipe));
   return (
     <>
-      <SaveTo what="Save to" />
-      <label className="labeled">
-        <span>Name</span>
+      <SaveTo name={output.name ?? proposed}>
         <input
-          className="field mono"
+          className="field mono grow"
+          aria-label="Name of the output"
           value={output.name ?? proposed}
           spellCheck={false}
           autoComplete="off"
@@ -71,7 +70,7 @@ function Destination() {
             editSlice(studio, 'output', { name: name === '' ? null : name });
           }}
         />
-      </label>
+      </SaveTo>
       <Streams />
     </>
   );

@@ -61,7 +61,7 @@ export function RunReport() {
         <Section title="Where the time goes">
           <NumberTable
             className="stage-key"
-            heads={['stage', 'seconds', 'share']}
+            heads={['stage', 'time', 'share']}
             rows={timeShares(timesOf(run)).map(({ stage, seconds, share }) => ({
               key: stage,
               cells: [
