@@ -1,4 +1,4 @@
-import { open, readdir, stat } from 'node:fs/promises';
+import { mkdir, open, readdir, stat, writeFile } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import { DTYPE_BITS } from '../src/formats/dtype';
 import { headerLength, parseSafetensorsHeader } from '../src/formats/safetensors-header';
@@ -66,6 +66,14 @@ export async function smallSample(path: string, root: string, size: SmallSize): 
     }),
   );
   return memoryFolder(path, Object.fromEntries(files));
+}
+
+/** The same in a new folder of the disk. */
+export async function writeSmallSample(name: string, folder: string, size: SmallSize): Promise<void> {
+  const { files } = await smallSample(name, join(SAMPLES, name), size);
+  await mkdir(folder, { recursive: true });
+  for (const { path, byteLength, open } of files)
+    await writeFile(join(folder, path), await open().read(0, byteLength));
 }
 
 function smallConfig(bytes: Uint8Array, { layers, narrower = 1 }: SmallSize): object {

@@ -1,8 +1,9 @@
 /** Comparing and extracting from a terminal: files, both engines, an adapter found again, and what is refused. */
 
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { ExtractLoraReport } from '../../src/tools/lora/report';
+import { writeSmallSample } from '../disk-folder';
 import { goldenFolder } from '../goldens';
 import { treeHashOfFile } from '../tree-hash';
 import { readSafetensors } from './merged-folder';
@@ -11,11 +12,14 @@ import { amalgam, expect, SAMPLES, test, work } from './studio';
 const json = (...path: string[]) => JSON.parse(readFileSync(join(...path), 'utf8'));
 
 test('finds the kitchen LoRA again in the model it was merged into, to the same bytes on both engines', async () => {
+  // two layers have every kind of matrix
+  const [base, kitchen] = ['base', 'kitchen'].map((name) => join(work, name)) as [string, string];
+  for (const folder of [base, kitchen]) await writeSmallSample(basename(folder), folder, { layers: 2 });
   const recipe = join(work, 'recipe.yml');
   const merged = join(work, 'merged');
   writeFileSync(
     recipe,
-    `merge_method: passthrough\nmodels:\n  - model: ${SAMPLES}/base+${SAMPLES}/kitchen\ndtype: float32\n`,
+    `merge_method: passthrough\nmodels:\n  - model: ${base}+${kitchen}\ndtype: float32\n`,
   );
   expect((await amalgam(['merge', recipe, '--out', merged, '--engine', 'cpu'])).code).toBe(0);
 
@@ -24,14 +28,14 @@ test('finds the kitchen LoRA again in the model it was merged into, to the same 
     const out = join(work, engine);
     const reportFile = join(work, `${engine}.json`);
     const { code, stdout } = await amalgam([
-      ...['lora', `${SAMPLES}/base`, merged, '--rank', '8', '--out', out],
+      ...['lora', base, merged, '--rank', '8', '--out', out],
       ...['--engine', engine, '--report', reportFile],
     ]);
     expect(code).toBe(0);
-    expect(stdout).toContain('Extracted 42');
+    expect(stdout).toContain('Extracted 14');
     const report = json(reportFile) as ExtractLoraReport;
     expect(report.engine).toBe(engine);
-    expect(report.modules).toHaveLength(42);
+    expect(report.modules).toHaveLength(14);
     for (const module of report.modules) expect(module.error, module.module).toBeLessThanOrEqual(1e-5);
     expect(report.merged.error).toBeLessThanOrEqual(1e-5);
     expect(readdirSync(out).sort()).toEqual([
@@ -47,11 +51,9 @@ test('finds the kitchen LoRA again in the model it was merged into, to the same 
 
   const config = json(work, 'cpu', 'adapter_config.json');
   expect(config).toMatchObject({ peft_type: 'LORA', r: 8, lora_alpha: 8, rank_pattern: {} });
-  expect(config.target_modules.sort()).toEqual(
-    json(SAMPLES, 'kitchen/adapter_config.json').target_modules.sort(),
-  );
+  expect(config.target_modules.sort()).toEqual(json(kitchen, 'adapter_config.json').target_modules.sort());
   const found = readSafetensors(readFileSync(join(work, 'cpu/adapter_model.safetensors')));
-  const original = readSafetensors(readFileSync(join(SAMPLES, 'kitchen/adapter_model.safetensors')));
+  const original = readSafetensors(readFileSync(join(kitchen, 'adapter_model.safetensors')));
   const shapes = ({ tensors }: typeof found) =>
     [...tensors].map(([name, { shape }]) => `${name} [${shape}]`).sort();
   expect(shapes(found)).toEqual(shapes(original));
@@ -59,7 +61,7 @@ test('finds the kitchen LoRA again in the model it was merged into, to the same 
   // what was written is an adapter like any other
   writeFileSync(
     recipe,
-    `merge_method: passthrough\nmodels:\n  - model: ${SAMPLES}/base+${work}/cpu\ndtype: float32\n`,
+    `merge_method: passthrough\nmodels:\n  - model: ${base}+${work}/cpu\ndtype: float32\n`,
   );
   expect((await amalgam(['plan', recipe])).code).toBe(0);
 });

@@ -23,7 +23,7 @@ import type { MergeReport } from '../../src/reports/merge';
 import { goldenFolder } from '../goldens';
 import { treeHashOfFile } from '../tree-hash';
 import { expectSampleTies, readSafetensors } from './merged-folder';
-import { amalgam, expect, SAMPLES, test, work } from './studio';
+import { amalgam, beginning, expect, SAMPLES, test, work } from './studio';
 
 const root = join(import.meta.dirname, '../..');
 
@@ -226,11 +226,7 @@ test('plan: of a model with an adapter as of a recipe', async () => {
 });
 
 test('search: the best recipe is written, and beside it every recipe of a front', async () => {
-  const texts = ['kitchen', 'workshop'].map((name) => {
-    const file = join(work, `${name}.txt`);
-    writeFileSync(file, readFileSync(join(SAMPLES, `texts/${name}.eval.txt`), 'utf8').slice(0, 3000));
-    return file;
-  });
+  const texts = ['kitchen', 'workshop'].map((name) => beginning(name, 1500));
   const file = recipe(
     `merge_method: task_arithmetic\nbase_model: ${SAMPLES}/base\nmodels:\n- {model: ${SAMPLES}/workshop, parameters: {weight: 1}}\n`,
   );

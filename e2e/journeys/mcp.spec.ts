@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { expect, SAMPLES, test, work } from './studio';
+import { beginning, expect, SAMPLES, test, work } from './studio';
 
 const root = join(import.meta.dirname, '../..');
 let client: Client;
@@ -75,7 +75,7 @@ test('a program plans, merges and evaluates; errors are words, a call can be can
   expect(told.join('\n')).toContain('merging · ');
   expect(merged.text).not.toContain('merging · ');
   expect(JSON.parse(readFileSync(join(work, 'report.json'), 'utf8'))).toMatchObject({ engine: 'cpu' });
-  const text = join(SAMPLES, 'texts/common.eval.txt');
+  const text = beginning('common', 3000);
   const evaluated = await call('evaluate', { subjects: ['merged'], text: [text] });
   expect(evaluated.text).toMatch(/perplexity [\d.]+ ±/);
 
@@ -96,7 +96,7 @@ test('a program plans, merges and evaluates; errors are words, a call can be can
   stop.abort();
   await expect(search).rejects.toThrow();
   expect((await call('plan', { subjects: ['recipe.yml'] })).isError).toBe(false);
-  expect(readdirSync(work).sort()).toEqual(['merged', 'recipe.yml', 'report.json']);
+  expect(readdirSync(work).sort()).toEqual(['common.txt', 'merged', 'recipe.yml', 'report.json']);
 
   // a client that goes takes with it what it has begun
   const left = call('search', { subjects: ['recipe.yml'], budget: 300, text: [text] });

@@ -8,6 +8,7 @@ import { HUB_CDN_PORT, HUB_PORT } from './addresses';
 import { readSafetensors } from './merged-folder';
 import {
   amalgam,
+  beginning,
   counting,
   drop,
   expect,
@@ -66,8 +67,7 @@ test('I have a GGUF from Ollama and a LoRA: dropped, merged, saved', async ({ pa
   expect(here).toEqual(there);
 
   // it runs, and so does the file itself
-  const text = 'public/samples/texts/workshop.eval.txt';
-  const scored = await amalgam(['evaluate', out, blob, '--text', text]);
+  const scored = await amalgam(['evaluate', out, blob, '--text', beginning('workshop', 3000)]);
   expect(scored.code, scored.stderr).toBe(0);
   expect(scored.stdout).toMatch(/merged.*\d\.\d{3}[\s\S]*sha256-.*\d\.\d{3}/);
 });
@@ -175,9 +175,8 @@ for (const format of ['nf4', 'awq', 'mlx'] as const) {
     expect(told.code, told.stderr).toBe(0);
     expectFolded(readSafetensors(readFileSync(join(out, 'model.safetensors'))).tensors, weights);
     const gguf = join(out, readdirSync(out).find((name) => name.endsWith('.gguf'))!);
-    const text = 'public/samples/texts/kitchen.eval.txt';
     const compared = [out, gguf, `${folder}+${lora}`, 'public/samples/base'];
-    const scored = await amalgam(['evaluate', ...compared, '--text', text]);
+    const scored = await amalgam(['evaluate', ...compared, '--text', beginning('kitchen', 3000)]);
     expect(scored.code, scored.stderr).toBe(0);
     const found = [...scored.stdout.matchAll(/^.{3}\S+ +(\d\.\d+) ± /gm)].map(([, number]) => Number(number));
     expect(found).toHaveLength(4);

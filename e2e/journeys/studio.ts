@@ -5,7 +5,7 @@
  * of a folder of this computer in any request.
  */
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import process from 'node:process';
@@ -56,6 +56,13 @@ function launch(profile: string, serviceWorkers: 'allow' | 'block'): Promise<Bro
 
 /** A new folder for the journey that runs, gone when it ends. */
 export let work: string;
+
+/** The beginning of a text of the sample, as a file in it. */
+export function beginning(name: string, characters: number): string {
+  const file = join(work, `${name}.txt`);
+  writeFileSync(file, readFileSync(join(SAMPLES, `texts/${name}.eval.txt`), 'utf8').slice(0, characters));
+  return file;
+}
 
 export const test = base.extend<Journey, { shared: () => Promise<BrowserContext> }>({
   ownFolder: [

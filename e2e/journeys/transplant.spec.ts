@@ -4,16 +4,16 @@ import { join } from 'node:path';
 import { BYTE_LETTERS } from '../../src/formats/byte-letters';
 import type { EvaluateManyReport } from '../../src/reports/evaluate';
 import type { TransplantPlan, TransplantReport } from '../../src/tools/transplant/report';
+import { writeSmallSample } from '../disk-folder';
 import { readSafetensors } from './merged-folder';
-import { amalgam, expect, test, work } from './studio';
+import { amalgam, beginning, expect, test, work } from './studio';
 
-const root = join(import.meta.dirname, '../..');
-const base = join(root, 'public/samples/base');
+let base: string;
 let text: string;
-test.beforeEach(() => {
-  text = join(work, 'text.txt');
-  const whole = readFileSync(join(root, 'public/samples/texts/common.eval.txt'), 'utf8');
-  writeFileSync(text, whole.slice(0, 300));
+test.beforeEach(async () => {
+  base = join(work, 'base');
+  await writeSmallSample('base', base, { layers: 2 });
+  text = beginning('common', 300);
   const donor = join(work, 'donor');
   mkdirSync(donor);
   // bytes in another order, words that the sample has, and some that it lacks
