@@ -71,7 +71,7 @@ async function merge(walk: Walk, engine: 'WebGPU' | 'CPU'): Promise<string> {
 }
 
 /** The digits of the tree hash. */
-const hashOf = (bytes: Uint8Array) => treeHashOf(bytes).slice('tree:'.length);
+const hashOf = (bytes: Uint8Array) => treeHashOf(bytes).slice('tree2:'.length);
 
 function same(walk: Walk, sha256: string): string {
   const reference = walk.merged.get('sample');

@@ -91,16 +91,16 @@ export interface StoredState {
 /** Reads everything that is listed as whole in this profile, and hashes it. */
 export async function storedState(): Promise<StoredState> {
   const root = await navigator.storage.getDirectory();
+  const sha256 = async (file: Blob) => crypto.subtle.digest('SHA-256', await file.arrayBuffer());
   const hash = async (file: Blob) =>
-    [...new Uint8Array(await crypto.subtle.digest('SHA-256', await file.arrayBuffer()))]
-      .map((b) => b.toString(16).padStart(2, '0'))
-      .join('');
-  const treeHash = async (file: File) => {
-    const leaves: ArrayBuffer[] = [];
-    for (let at = 0; at < file.size; at += 2 ** 21)
-      leaves.push(await crypto.subtle.digest('SHA-256', await file.slice(at, at + 2 ** 21).arrayBuffer()));
-    return `tree:${await hash(new Blob(leaves))}`;
+    [...new Uint8Array(await sha256(file))].map((b) => b.toString(16).padStart(2, '0')).join('');
+  const cut = async (file: Blob, bytes: number, digest: (piece: Blob) => Promise<ArrayBuffer>) => {
+    const digests: ArrayBuffer[] = [];
+    for (let at = 0; at < file.size; at += bytes) digests.push(await digest(file.slice(at, at + bytes)));
+    return new Blob(digests);
   };
+  const piece = async (bytes: Blob) => sha256(await cut(bytes, 2 ** 18, sha256));
+  const treeHash = async (file: File) => `tree2:${await hash(await cut(file, 2 ** 21, piece))}`;
   const folder = (parent: FileSystemDirectoryHandle, name: string) =>
     parent.getDirectoryHandle(name).catch(() => undefined);
   const state: StoredState = { blobs: [], outputs: [], orphans: [] };

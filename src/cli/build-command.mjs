@@ -12,7 +12,7 @@ const forNode = {
   resolveId(id, importer) {
     if (id.endsWith('?worker&url')) return `\0worker:${id}`;
     const isSha256 = id === 'hash-wasm' && importer?.endsWith('/src/sources/sha256.ts');
-    if (!isSha256 && !/\/piece-digest$/.test(id)) return undefined;
+    if (!isSha256 && !/\/digest$/.test(id)) return undefined;
     return fileURLToPath(new URL('../host/node/sha256.ts', import.meta.url));
   },
   load: (id) => (id.startsWith('\0worker:') ? "export default '';" : undefined),

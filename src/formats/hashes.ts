@@ -14,8 +14,11 @@ export async function textSha256(text: string): Promise<string> {
 }
 
 /** Marks a tree hash (src/sources/tree-hash.ts) among hashes of files; a plain sha256 is its 64 hex digits alone. */
-export const TREE_PREFIX = 'tree:';
+export const TREE_PREFIX = 'tree2:';
+
+/** Marks the tree hash of outputs of before, whose pieces have no parts. */
+export const OLD_TREE_PREFIX = 'tree:';
 
 export function isTreeHash(hash: string): boolean {
-  return hash.startsWith(TREE_PREFIX);
+  return hash.startsWith(TREE_PREFIX) || hash.startsWith(OLD_TREE_PREFIX);
 }

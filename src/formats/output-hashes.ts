@@ -7,13 +7,13 @@ export const HASHES_FILE = 'amalgam-hashes.json';
 
 /** How a reader who has no Amalgam makes the same hash of a file. */
 export const HASHES_ABOUT =
-  'tree: sha256 of the sha256s of the pieces of 2 MiB. On a command line: ' +
-  "split -b 2M --filter='openssl dgst -sha256 -binary' FILE | sha256sum";
+  'tree2: sha256 of the digests of pieces of 2 MiB, each the sha256 of the sha256s of its parts of 256 KiB. On a command line: ' +
+  `split -b 2M --filter='split -b 256K --filter="openssl dgst -sha256 -binary" | openssl dgst -sha256 -binary' FILE | sha256sum`;
 
 export interface OutputHashes {
-  /** By the name that the recipe has for the file: the sha256 that the Hub has for it, or `tree:` and a tree hash. */
+  /** By the name that the recipe has for the file: the sha256 that the Hub has for it, or `tree2:` and a tree hash. */
   inputs: Record<string, string>;
-  /** `tree:` and the tree hash of every file of the output but this one, by its path. */
+  /** `tree2:` and the tree hash of every file of the output but this one, by its path. */
   outputs: Record<string, string>;
 }
 

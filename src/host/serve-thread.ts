@@ -11,7 +11,7 @@ import type { MakeValues, TensorRef } from '../inputs/tensor-view';
 import { reporting, rethrow } from '../platform';
 import type { WorkSeconds } from '../reports/job';
 import type { SourceOrigin } from '../sources/byte-source';
-import { fileSource, readingAhead } from '../sources/file-source';
+import { fileSource } from '../sources/file-source';
 import { giveBack, limitSpares } from '../sources/spare-arrays';
 import { type HashedSource, hashedSource, type Leaf } from '../sources/tree-hash';
 import { type OpenSource, openBlob } from '../store/blobs';
@@ -50,7 +50,7 @@ export type OpenWork = (work: never, tools: ThreadTools) => object;
 async function openOrigin(origin: SourceOrigin, disk: Disk | undefined): Promise<OpenSource> {
   if (origin.kind === 'blob') return openBlob(origin.sha256);
   if (origin.kind === 'disk') return disk!.source(origin);
-  return { ...readingAhead(fileSource(origin.file, origin.name)), close: () => {} };
+  return { ...fileSource(origin.file, origin.name), close: () => {} };
 }
 
 /** Bytes of unused arrays: what is read goes to where kernels want it, and few others come and go. */

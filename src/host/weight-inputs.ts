@@ -4,7 +4,6 @@ import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
 import { readingRows } from '../inputs/row-reader';
 import { inputName, type ReadTensor } from '../inputs/stored-tensor';
-import { readingAhead } from '../sources/file-source';
 import { sha256Of } from '../sources/sha256';
 import { type HashedSource, hashedSource, type Leaf, TREE_PIECE_BYTES } from '../sources/tree-hash';
 import { hasBlob, type OpenSource } from '../store/blobs';
@@ -166,7 +165,7 @@ export async function openHashedInputs(
   const hashed = new Map<string, HashedSource>();
   const inputs = await openInputs(plan, models, signal, onDownload, (source, name) => {
     if (!unknown.has(name)) return source;
-    const reading = hashedSource(source.readNow ? source : readingAhead(source));
+    const reading = hashedSource(source);
     hashed.set(name, reading);
     return { byteLength: source.byteLength, read: reading.read, close: () => source.close() };
   });

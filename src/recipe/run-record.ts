@@ -125,7 +125,7 @@ export async function openRunRecord(
       }
       const startedAt = new Date().toISOString();
       const inputs = stream ? { stream: true as const } : {};
-      await note({ kind: 'begun', version: 2, recipe, engine, adapter, startedAt, ...inputs });
+      await note({ kind: 'begun', version: 3, recipe, engine, adapter, startedAt, ...inputs });
     },
     async point(shards, beside, pieces, signal, onBytes) {
       besidePlan = beside;

@@ -16,7 +16,7 @@ import type { Progress } from '../reports/job';
 import type { MergeReport, MergeRequest } from '../reports/merge';
 import { fileSource } from '../sources/file-source';
 import type { ModelFile } from '../sources/model-folder';
-import { treeOf } from '../sources/tree-hash';
+import { hashLike } from '../sources/tree-hash';
 import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-outputs';
 import { STAGE_PREFIX, STAGES_LOCK } from './interrupted-runs';
 import { mergePhases, runMerge } from './job';
@@ -113,7 +113,7 @@ async function openStage(name: string, output: string, report: MergeReport, sign
   }
   for (const { file, hash } of report.shards) {
     const stored = files.find((f) => f.path === file);
-    if (stored && (await treeOf(stored.open(), signal)) === hash) continue;
+    if (stored && (await hashLike(hash, stored.open(), signal)) === hash) continue;
     throw new AmalgamError(
       'IntegrityError',
       `${file} of the stage ${name} is not in the browser’s storage as it was written.`,

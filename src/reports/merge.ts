@@ -62,7 +62,7 @@ export interface MergeReport extends JobReport {
   /** Wall clock, adding up to `seconds`; absent in reports of versions that did not measure it. */
   phases?: PhaseSeconds;
   peakBytes: number;
-  /** Hashes of files: `tree:` and a tree hash, or the plain sha256 that the Hub has for an input. */
+  /** Hashes of files: `tree2:` and a tree hash, or the plain sha256 that the Hub has for an input. */
   inputs: { id: string; file: string; hash: string }[];
   shards: { file: string; bytes: number; hash: string }[];
   tensors: TensorReport[];

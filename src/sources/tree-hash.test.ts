@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, it, test } from 'vitest';
-import { treeHashOf } from '../../e2e/tree-hash';
+import { oldTreeHashOf, treeHashOf } from '../../e2e/tree-hash';
 import { type ByteSource, bufferSource } from './byte-source';
 import { sha256Of } from './sha256';
 import { beginLeaves, hashedSource, hashLike, TREE_PIECE_BYTES, treeHash, treeOf } from './tree-hash';
@@ -31,10 +31,13 @@ test('bytes that come in any parts have the hash of the whole, and so has every 
   );
 });
 
-test('files without bytes, of one piece and of several; plain hashes stay plain', async () => {
-  for (const length of [0, 1, TREE_PIECE_BYTES, TREE_PIECE_BYTES + 1, LONG.length]) {
+test('files without bytes, of one piece and of several; hashes of before, and plain ones, are made as they are', async () => {
+  for (const length of [0, 1, TREE_PIECE_BYTES / 8, TREE_PIECE_BYTES, TREE_PIECE_BYTES + 1, LONG.length]) {
     const source = bufferSource(LONG.slice(0, length));
+    const old = oldTreeHashOf(LONG.subarray(0, length));
     expect(await treeOf(source)).toBe(treeHashOf(LONG.subarray(0, length)));
+    expect(await hashLike('tree2:', source)).toBe(await treeOf(source));
+    expect(await hashLike(old, source)).toBe(old);
   }
   const abc = bufferSource(new TextEncoder().encode('abc'));
   expect(await hashLike('0'.repeat(64), abc)).toBe(

@@ -1,24 +1,23 @@
 /**
- * The tree hash, which says what the bytes of a file are: sha256 of the sha256s of its pieces, in order. Unlike a plain
+ * The tree hash, which says what the bytes of a file are: sha256 of the digests of its pieces, in order. Unlike a plain
  * sha256, which is one long sequence, its pieces can be hashed in any order, several at once, by the browser's own digest.
  */
 import { AmalgamError } from '../errors';
-import { hex, isTreeHash, TREE_PREFIX } from '../formats/hashes';
+import { hex, isTreeHash, OLD_TREE_PREFIX, TREE_PREFIX } from '../formats/hashes';
 import type { ByteSource } from './byte-source';
-import { beginPiece, type PieceHash, pieceDigest } from './piece-digest';
+import { digest } from './digest';
+import { beginPiece, joined, type PieceHash, pieceDigest } from './piece-digest';
 import { giveBack, spareArray } from './spare-arrays';
 
 /** A file is cut into pieces of this size from its beginning; the last may be shorter. */
 export const TREE_PIECE_BYTES = 2 * 2 ** 20;
 
-/** The 32 bytes of a piece's sha256. */
+/** The 32 bytes of a piece's digest. */
 export type Leaf = Uint8Array<ArrayBuffer>;
 
-/** The tree hash of a file by all its leaves, in order: `tree:` and 64 hex digits. */
-export async function treeHash(leaves: readonly Leaf[]): Promise<string> {
-  const all = new Uint8Array(leaves.length * 32);
-  for (const [index, leaf] of leaves.entries()) all.set(leaf, index * 32);
-  return TREE_PREFIX + hex(await pieceDigest(all));
+/** The tree hash of a file by all its leaves, in order: `tree2:` and 64 hex digits. */
+export async function treeHash(leaves: readonly Leaf[], prefix = TREE_PREFIX): Promise<string> {
+  return prefix + hex(await digest(joined(leaves)));
 }
 
 /** Bytes that were hashed elsewhere: whole pieces of a file, and what lies before the first and behind the last. */
@@ -59,7 +58,7 @@ export function beginLeaves(whole: readonly Promise<Leaf>[] = [], begun?: PieceH
         keep(pieceDigest(part));
         continue;
       }
-      piece ??= beginPiece(TREE_PIECE_BYTES);
+      piece ??= beginPiece();
       piece.update(part);
       filled += part.length;
       if (filled < TREE_PIECE_BYTES) continue;
@@ -85,28 +84,27 @@ export function beginLeaves(whole: readonly Promise<Leaf>[] = [], begun?: PieceH
 const READ_BYTES = 4 * TREE_PIECE_BYTES;
 
 /**
- * The tree hash of a whole source, the next bytes being read while these are hashed.
- * @param onBytes called with the bytes read since the last call
+ * The tree hash of a whole source.
+ * @param isOld the one of before, whose pieces were hashed as they are
  * @throws what the source throws
  */
-export async function treeOf(
-  source: ByteSource,
-  signal?: AbortSignal,
-  onBytes?: (bytes: number) => void,
-): Promise<string> {
-  const hasher = beginLeaves();
+export async function treeOf(source: ByteSource, signal?: AbortSignal, isOld = false): Promise<string> {
+  const leaves: Promise<Leaf>[] = [];
   for (let begin = 0; begin < source.byteLength; begin += READ_BYTES) {
     const bytes = await source.read(begin, Math.min(begin + READ_BYTES, source.byteLength), signal);
-    await hasher.update(bytes);
-    onBytes?.(bytes.byteLength);
+    for (let at = 0; at < bytes.length; at += TREE_PIECE_BYTES) {
+      const piece = bytes.subarray(at, at + TREE_PIECE_BYTES);
+      leaves.push(isOld ? digest(piece) : pieceDigest(piece));
+    }
     giveBack(bytes.buffer);
+    await leaves.at(-1);
   }
-  return treeHash(await hasher.leaves());
+  return treeHash(await Promise.all(leaves), isOld ? OLD_TREE_PREFIX : TREE_PREFIX);
 }
 
 /** The hash of `source` of the same kind as `hash`, to be compared with it. @throws what the source throws */
 export async function hashLike(hash: string, source: ByteSource, signal?: AbortSignal): Promise<string> {
-  if (isTreeHash(hash)) return treeOf(source, signal);
+  if (isTreeHash(hash)) return treeOf(source, signal, hash.startsWith(OLD_TREE_PREFIX));
   const { sha256Of } = await import('./sha256');
   return sha256Of(source, signal);
 }
@@ -138,7 +136,7 @@ export interface HashedSource extends ByteSource {
 }
 
 /** Asks for ranges to be read, and gets their bytes. */
-type Reading = Generator<readonly [begin: number, end: number], void, Uint8Array>;
+type Reading = Generator<readonly [begin: number, end: number], void, Uint8Array<ArrayBuffer>>;
 
 /** Pieces read at once for the rest of a tree. */
 const AT_ONCE = 4;
@@ -187,7 +185,7 @@ export function hashedSource(source: ByteSource): HashedSource {
           keep(index, pieceDigest(part));
           continue;
         }
-        const hash = beginPiece(TREE_PIECE_BYTES);
+        const hash = beginPiece();
         if (first < from) hash.update(yield [first, from]);
         begun = { index, at: from, hash };
       }

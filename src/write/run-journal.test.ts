@@ -4,7 +4,7 @@ import { type JournalEntry, journalLine, readJournal, type SafePoint } from './r
 
 const begun: JournalEntry = {
   kind: 'begun',
-  version: 2,
+  version: 3,
   recipe: 'merge_method: ties\n"naïve"',
   engine: 'cpu',
   adapter: 'typed arrays',
@@ -70,7 +70,7 @@ describe('the journal of a run', () => {
   test('another version, or no first line, is no journal', async () => {
     expect(await readJournal(new Uint8Array(0))).toBeUndefined();
     expect(await readJournal(await journalLine(entries[1]!))).toBeUndefined();
-    for (const version of [1, 3]) {
+    for (const version of [1, 2, 4]) {
       const other = { ...begun, version } as unknown as JournalEntry;
       expect(await readJournal(await journalLine(other))).toBeUndefined();
     }

@@ -11,7 +11,7 @@ export type JournalEntry =
   /** The first line: recipe, inputs and engine of the merge. Bytes may differ in the last bit between engines. */
   | {
       kind: 'begun';
-      version: 2;
+      version: 3;
       recipe: string;
       engine: BackendKind;
       adapter: string;
@@ -42,7 +42,7 @@ export interface SafePoint {
   read?: ReadPieces;
 }
 
-/** By the input's name: number and sha256 (hex) of the pieces of its tree hash. */
+/** By the input's name: number and digest (hex) of the pieces of its tree hash. */
 export type ReadPieces = Record<string, (readonly [piece: number, sha256: string])[]>;
 
 export interface RunJournal {
@@ -73,7 +73,7 @@ export async function readJournal(bytes: Uint8Array<ArrayBuffer>): Promise<RunJo
     const entry = end < 0 ? undefined : await readLine(bytes.slice(begin, end));
     if (!entry) break;
     if (entry.kind === 'begun') {
-      if (journal || entry.version !== 2) break;
+      if (journal || entry.version !== 3) break;
       journal = { begun: entry, safePoints: [], byteLength: 0 };
     } else if (!journal) break;
     else if (entry.kind === 'planned') journal.planned = entry;

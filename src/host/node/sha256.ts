@@ -1,6 +1,5 @@
-/** Stands in for `hash-wasm` and `sources/piece-digest` in the command: the processor's own SHA instructions, by node:crypto. */
+/** Stands in for `hash-wasm` and `sources/digest` in the command: the processor's own SHA instructions, by node:crypto. */
 import { createHash, hash } from 'node:crypto';
-import type { PieceHash } from '../../sources/piece-digest';
 
 export async function createSHA256() {
   let hashing = createHash('sha256');
@@ -18,15 +17,6 @@ export async function createSHA256() {
   return hasher;
 }
 
-/** In the thread that has the bytes. */
-export async function pieceDigest(piece: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
-  return Uint8Array.from(hash('sha256', piece, 'buffer'));
-}
-
-export function beginPiece(_most: number, sha256 = createHash('sha256')): PieceHash {
-  return {
-    update: (part) => void sha256.update(part),
-    copy: () => beginPiece(_most, sha256.copy()),
-    end: async () => Uint8Array.from(sha256.digest()),
-  };
+export async function digest(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
+  return Uint8Array.from(hash('sha256', bytes, 'buffer'));
 }

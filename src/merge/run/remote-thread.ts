@@ -48,7 +48,8 @@ export interface MergeOwner extends ThreadOwner {
     end: number,
   ): Promise<Uint32Array<ArrayBuffer> | Float32Array<ArrayBuffer>>;
   solved(tensor: string, begin: number, end: number): Promise<Float32Array<ArrayBuffer>>;
-  write(file: string, bytes: Uint8Array<ArrayBuffer>, at: number): Promise<void>;
+  /** @returns the array */
+  write(file: string, bytes: Uint8Array<ArrayBuffer>, at: number): Promise<Uint8Array<ArrayBuffer>>;
   measuring(call: keyof MeasuringProgress, ...args: (string | number)[]): void;
 }
 
@@ -82,7 +83,10 @@ export async function openMergeThreads(options: MergeThreadsOptions): Promise<Op
       );
     },
     solved: async (tensor, begin, end) => moved(await prepared!.solution(tensor)!.values(begin, end)),
-    write: (file, bytes, at) => write!({ file }, bytes, at),
+    async write(file, bytes, at) {
+      await write!({ file }, bytes, at);
+      return moved(bytes);
+    },
     measuring(call, ...args) {
       const act = options.measuring?.[call] as ((...args: (string | number)[]) => void) | undefined;
       act?.(...args);

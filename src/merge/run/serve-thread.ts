@@ -26,14 +26,29 @@ export function openMerging(work: MergeWork, tools: ThreadTools): MergeCalls {
     outputs.set(file, handle);
     return handle;
   };
+  let underWay: Promise<void> = Promise.resolve();
+  const waitingFor = async (writing: () => Promise<void>) => {
+    const begun = performance.now();
+    await writing();
+    spend('write', (performance.now() - begun) / 1000);
+  };
   const thread = openMergeThread({
     ...{ plan, engine, read },
     methods: methodById,
     async write(output, bytes, at) {
-      const begun = performance.now();
-      if (output.place) writeAt(output.file, await openOutput(output), bytes, at);
-      else await owner.write(output.file, Comlink.transfer(bytes, [bytes.buffer]), at).catch(rethrow);
-      spend('write', (performance.now() - begun) / 1000);
+      if (output.place) {
+        const file = await openOutput(output);
+        await waitingFor(async () => writeAt(output.file, file, bytes, at));
+        return;
+      }
+      // the next piece is made while this one is written
+      await waitingFor(() => underWay);
+      underWay = owner.write(output.file, Comlink.transfer(bytes, [bytes.buffer]), at).then(
+        // the memory comes back
+        ({ buffer }) => giveBack(buffer),
+        rethrow,
+      );
+      underWay.catch(() => {}); // reported when it is awaited
     },
     ...(gguf && {
       encoder: (names, put) =>
@@ -63,6 +78,7 @@ export function openMerging(work: MergeWork, tools: ThreadTools): MergeCalls {
       outlines.clear();
       for (const [i, outline] of (prepared ?? []).entries()) outlines.set(unit.tensors[i]!, outline);
       const merged = await thread.merge(unit, wholeModel);
+      await waitingFor(() => underWay);
       tools.handOver(merged.parts.flatMap(({ head, tail }) => [head.buffer, tail.buffer]));
       return merged;
     },

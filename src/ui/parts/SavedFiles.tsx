@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from 'react';
-import { isTreeHash, TREE_PREFIX } from '../../formats/hashes';
+import { isTreeHash } from '../../formats/hashes';
 import { formatBytes, formatPercent } from '../../formats/quantity';
 import { hasDirectoryPicker, saveFile } from '../local/local-files';
 import type { SavedOutput } from '../state/job-state';
@@ -64,7 +64,7 @@ export function HashDigits({ hash, length }: { hash: string; length: number }) {
 /** A hash by its kind and hex digits: that of a whole file, or that of its pieces (docs/formats.md). */
 function hashWords(hash: string): { kind: 'sha256' | 'tree hash'; digits: string } {
   return isTreeHash(hash)
-    ? { kind: 'tree hash', digits: hash.slice(TREE_PREFIX.length) }
+    ? { kind: 'tree hash', digits: hash.slice(hash.indexOf(':') + 1) }
     : { kind: 'sha256', digits: hash };
 }
 
