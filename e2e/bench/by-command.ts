@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { formatRecipe } from '../../src/formats/recipe-format';
 import { type BackendKind, CPU_ADAPTER } from '../../src/reports/backend';
 import type { MergeReport } from '../../src/reports/merge';
-import { type Case, type Folders, namesOf, recipeOf, weightFiles } from './cases';
+import { type Case, type Folders, inShards, namesOf, recipeOf, weightFiles } from './cases';
 import { diskFloor } from './disk-floor';
 import { timeNode, timeProgram } from './processes';
 import type { Row } from './rows';
@@ -65,7 +65,7 @@ export async function mergeByCommand(
     join(scratch, name),
   ) as [string, string, string, string];
   for (const old of [out, cache]) rmSync(old, { recursive: true, force: true });
-  writeFileSync(recipe, formatRecipe(recipeOf(c, namesOf(folders))));
+  writeFileSync(recipe, formatRecipe(inShards(recipeOf(c, namesOf(folders)))));
   try {
     const args = ['merge', recipe, '--out', out, '--engine', engine, '--report', file, '--cache', cache];
     const { peakBytes, ...spent } = await timeNode([COMMAND, ...args], scratch);

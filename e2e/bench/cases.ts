@@ -186,6 +186,9 @@ export function recipeOf(c: Case, [base, ...others]: Folders): Recipe {
   };
 }
 
+/** The recipe with shards of 250 MB: a picked folder takes several files sooner than a large one, closed while the next are written. */
+export const inShards = (recipe: Recipe): Recipe => ({ ...recipe, amalgam: { shardBytes: 250e6 } });
+
 /** The weight files that a case reads: linear takes no base. */
 export function weightFiles(c: Case, folders: Folders): string[] {
   const named = new Set(recipeRepositories(recipeOf(c, namesOf(folders))));

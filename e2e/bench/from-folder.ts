@@ -5,7 +5,7 @@ import type { Browser, Page } from 'puppeteer-core';
 import type { BackendKind } from '../../src/reports/backend';
 import type { LocalFile } from '../../src/reports/models';
 import type { BuiltStudio } from '../built-studio';
-import { type Case, type Folders, namesOf, recipeOf, weightFiles } from './cases';
+import { type Case, type Folders, inShards, namesOf, recipeOf, weightFiles } from './cases';
 import { diskFloor, PIECE_BYTES } from './disk-floor';
 import type { Row } from './rows';
 import { openStudio, watched } from './studio';
@@ -84,9 +84,6 @@ function copyInPage(page: Page, bytes: number): Promise<number> {
   );
 }
 
-/** A folder takes several files sooner than a large one: they are closed while the next are written. */
-const SHARD_BYTES = 250e6;
-
 /** One merge, in shards. @param scratch takes the output for as long as it is measured */
 export async function mergeFromFolder(
   browser: Browser,
@@ -104,7 +101,7 @@ export async function mergeFromFolder(
     const weights = weightFiles(c, folders);
     await giveFolders(page, [...new Set(weights.map((file) => dirname(file)))], output);
     await page.evaluate(async () => window.amalgamCalls!.openLocal((await window.given!).files));
-    const recipe = { ...recipeOf(c, namesOf(folders)), amalgam: { shardBytes: SHARD_BYTES } };
+    const recipe = inShards(recipeOf(c, namesOf(folders)));
     await calls.plan(recipe);
     const { result: report, ...spent } = await watched(() =>
       page.evaluate(
