@@ -21,7 +21,7 @@ export function rooted<T>(owner: object, pending: Promise<T>): Promise<T> {
 
 /** Milliseconds until a call without an answer is made again; reading takes as long as the disk. */
 const DEADLINE_MS = 10_000;
-const READ_DEADLINE_MS = 60_000;
+export const READ_DEADLINE_MS = 60_000;
 /** Times that a call is made which gets no answer, or a passing failure. */
 const TRIES = 3;
 /** Milliseconds to wait for a lock or a file that somebody who is leaving still holds. */
@@ -193,44 +193,6 @@ export function entriesOf(folder: FileSystemDirectoryHandle): Promise<[string, F
 export async function bytesOf(file: Blob): Promise<Uint8Array<ArrayBuffer>> {
   const deadlineMs = READ_DEADLINE_MS;
   return new Uint8Array(await repeated(file, () => file.arrayBuffer(), { deadlineMs }));
-}
-
-/** The bytes of a file from one place on, in order, through memory that is used again. */
-export interface FileStream {
-  /** Fills the array, whose memory moves. @returns fewer bytes where the file ends */
-  read(into: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>>;
-  close(): void;
-}
-
-/** Undefined where the browser's files are no streams of bytes. */
-export function streamOf(file: Blob): FileStream | undefined {
-  const stream = file.stream();
-  let reader: ReadableStreamBYOBReader;
-  try {
-    reader = stream.getReader({ mode: 'byob' });
-  } catch (thrown) {
-    if (thrown instanceof TypeError) return undefined;
-    throw thrown;
-  }
-  // Chromium collects a stream in the middle of a read, too, that nobody holds but who waits for it
-  const owner = { file, stream, reader };
-  return {
-    async read({ buffer, byteOffset, byteLength }) {
-      let memory = buffer;
-      for (let filled = 0; ; ) {
-        const view = new Uint8Array(memory, byteOffset + filled, byteLength - filled);
-        const reading = rooted(owner, reader.read(view, { min: view.length }));
-        const answer = await withinDeadline(reading, READ_DEADLINE_MS);
-        if (!answer) throw noAnswer();
-        const { value, done } = answer.value;
-        if (value) memory = value.buffer;
-        filled += value?.length ?? 0;
-        if (done || filled === byteLength) return new Uint8Array(memory, byteOffset, filled);
-      }
-    },
-    // what failed before has been said
-    close: () => void rooted(owner, reader.cancel()).catch(() => undefined),
-  };
 }
 
 /** Whether another worker can read a file that it is sent: Node 20 dies of that. */

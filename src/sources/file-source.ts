@@ -1,8 +1,46 @@
 import { AmalgamError } from '../errors';
-import { bytesOf, type FileStream, filesCross, streamOf } from '../platform';
+import { bytesOf, filesCross, READ_DEADLINE_MS, rooted, withinDeadline } from '../platform';
 import { type ByteSource, checkByteRange } from './byte-source';
 import { throwIfCanceled } from './cancellation';
 import { giveBack, spareArray } from './spare-arrays';
+
+/** The bytes of a file from one place on, in order, through memory that is used again. */
+interface FileStream {
+  /** Fills the array, whose memory moves. @returns fewer bytes where the file ends, undefined where no answer comes */
+  read(into: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer> | undefined>;
+  close(): void;
+}
+
+/** Undefined where the browser's files are no streams of bytes. */
+function streamOf(file: Blob): FileStream | undefined {
+  const stream = file.stream();
+  let reader: ReadableStreamBYOBReader;
+  try {
+    reader = stream.getReader({ mode: 'byob' });
+  } catch (thrown) {
+    if (thrown instanceof TypeError) return undefined;
+    throw thrown;
+  }
+  // Chromium collects a stream in the middle of a read, too, that nobody holds but who waits for it
+  const owner = { file, stream, reader };
+  return {
+    async read({ buffer, byteOffset, byteLength }) {
+      let memory = buffer;
+      for (let filled = 0; ; ) {
+        const view = new Uint8Array(memory, byteOffset + filled, byteLength - filled);
+        const reading = rooted(owner, reader.read(view, { min: view.length }));
+        const answer = await withinDeadline(reading, READ_DEADLINE_MS);
+        if (!answer) return undefined;
+        const { value, done } = answer.value;
+        if (value) memory = value.buffer;
+        filled += value?.length ?? 0;
+        if (done || filled === byteLength) return new Uint8Array(memory, byteOffset, filled);
+      }
+    },
+    // what failed before has been said
+    close: () => void rooted(owner, reader.cancel()).catch(() => undefined),
+  };
+}
 
 /** Reads of fewer bytes are slices of their own: opening a stream takes longer. */
 const STREAMED_BYTES = 256 * 2 ** 10;
@@ -26,11 +64,12 @@ export function fileSource(file: Blob, name: string): ByteSource {
     }
     if (!open) return bytesOf(file.slice(begin, end));
     open.at = end;
-    const bytes = await open.stream.read(spareArray(end - begin)).catch(() => {
+    const bytes = await open.stream.read(spareArray(end - begin)).catch(() => undefined);
+    if (!bytes) {
       open = undefined;
       // says what is wrong with the file, if it is the file
       return bytesOf(file.slice(begin, end));
-    });
+    }
     if (!into || bytes.length !== into.length) return bytes;
     into.set(bytes);
     giveBack(bytes.buffer);
