@@ -195,6 +195,9 @@ export async function bytesOf(file: Blob): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await repeated(file, () => file.arrayBuffer(), { deadlineMs }));
 }
 
+/** A reader of a file in order, into memory of its caller. @throws TypeError where the browser's files are no streams of bytes */
+export const readerOf = (file: Blob) => file.stream().getReader({ mode: 'byob' });
+
 /** Whether another worker can read a file that it is sent: Node 20 dies of that. */
 export const filesCross = 'FileReaderSync' in globalThis;
 

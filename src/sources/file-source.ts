@@ -1,5 +1,5 @@
 import { AmalgamError } from '../errors';
-import { bytesOf, filesCross, READ_DEADLINE_MS, rooted, withinDeadline } from '../platform';
+import { bytesOf, filesCross, READ_DEADLINE_MS, readerOf, rooted, withinDeadline } from '../platform';
 import { type ByteSource, checkByteRange } from './byte-source';
 import { throwIfCanceled } from './cancellation';
 import { giveBack, spareArray } from './spare-arrays';
@@ -13,16 +13,15 @@ interface FileStream {
 
 /** Undefined where the browser's files are no streams of bytes. */
 function streamOf(file: Blob): FileStream | undefined {
-  const stream = file.stream();
   let reader: ReadableStreamBYOBReader;
   try {
-    reader = stream.getReader({ mode: 'byob' });
+    reader = readerOf(file);
   } catch (thrown) {
     if (thrown instanceof TypeError) return undefined;
     throw thrown;
   }
   // Chromium collects a stream in the middle of a read, too, that nobody holds but who waits for it
-  const owner = { file, stream, reader };
+  const owner = { file, reader };
   return {
     async read({ buffer, byteOffset, byteLength }) {
       let memory = buffer;
