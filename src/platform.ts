@@ -191,15 +191,11 @@ export function entriesOf(folder: FileSystemDirectoryHandle): Promise<[string, F
 
 /** The bytes of a file or a part of one. */
 export async function bytesOf(file: Blob): Promise<Uint8Array<ArrayBuffer>> {
-  const deadlineMs = READ_DEADLINE_MS;
-  return new Uint8Array(await repeated(file, () => file.arrayBuffer(), { deadlineMs }));
+  return new Uint8Array(await repeated(file, () => file.arrayBuffer(), { deadlineMs: READ_DEADLINE_MS }));
 }
 
 /** A reader of a file in order, into memory of its caller. @throws TypeError where the browser's files are no streams of bytes */
 export const readerOf = (file: Blob) => file.stream().getReader({ mode: 'byob' });
-
-/** Whether another worker can read a file that it is sent: Node 20 dies of that. */
-export const filesCross = 'FileReaderSync' in globalThis;
 
 /** Pieces of a stream; a consumer that stops early ends it. */
 export async function* piecesOf<T>(stream: ReadableStream<T>): AsyncGenerator<T> {

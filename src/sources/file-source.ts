@@ -1,5 +1,5 @@
 import { AmalgamError } from '../errors';
-import { bytesOf, filesCross, READ_DEADLINE_MS, readerOf, rooted, withinDeadline } from '../platform';
+import { bytesOf, READ_DEADLINE_MS, readerOf, rooted, withinDeadline } from '../platform';
 import { type ByteSource, checkByteRange } from './byte-source';
 import { throwIfCanceled } from './cancellation';
 import { giveBack, spareArray } from './spare-arrays';
@@ -40,6 +40,9 @@ function streamOf(file: Blob): FileStream | undefined {
     close: () => void rooted(owner, reader.cancel()).catch(() => undefined),
   };
 }
+
+/** Whether another worker can read a file that it is sent: Node 20 dies of that. */
+const filesCross = 'FileReaderSync' in globalThis;
 
 /** Reads of fewer bytes are slices of their own: opening a stream takes longer. */
 const STREAMED_BYTES = 256 * 2 ** 10;
