@@ -54,23 +54,24 @@ const STREAMED_BYTES = 256 * 2 ** 10;
  */
 export function fileSource(file: Blob, name: string): ByteSource {
   let open: { stream: FileStream; at: number } | undefined;
-  /** Where the last read that was asked for ends, and where all before it have ended. */
+  /** Where the last read that was asked for ends. */
   let last = 0;
   let turn: Promise<unknown> = Promise.resolve();
 
-  const streamed = async (begin: number, end: number, isNext: boolean, into?: Uint8Array<ArrayBuffer>) => {
+  const sliced = (begin: number, end: number) => bytesOf(file.slice(begin, end));
+  const streamed = async (begin: number, end: number, into?: Uint8Array<ArrayBuffer>) => {
     if (open?.at !== begin) {
       open?.stream.close();
-      const stream = isNext && end - begin >= STREAMED_BYTES ? streamOf(file.slice(begin)) : undefined;
+      const stream = end - begin >= STREAMED_BYTES ? streamOf(file.slice(begin)) : undefined;
       open = stream && { stream, at: begin };
     }
-    if (!open) return bytesOf(file.slice(begin, end));
+    if (!open) return sliced(begin, end);
     open.at = end;
     const bytes = await open.stream.read(spareArray(end - begin)).catch(() => undefined);
     if (!bytes) {
       open = undefined;
       // says what is wrong with the file, if it is the file
-      return bytesOf(file.slice(begin, end));
+      return sliced(begin, end);
     }
     if (!into || bytes.length !== into.length) return bytes;
     into.set(bytes);
@@ -87,8 +88,8 @@ export function fileSource(file: Blob, name: string): ByteSource {
       if (begin === end) return new Uint8Array(0);
       const isNext = begin === last;
       last = end;
-      const reading = turn.then(() => streamed(begin, end, isNext, into));
-      turn = reading.catch(() => undefined);
+      const reading = isNext ? turn.then(() => streamed(begin, end, into)) : sliced(begin, end);
+      if (isNext) turn = reading.catch(() => undefined);
       const bytes = await reading.catch((cause: unknown) => {
         throw cause instanceof AmalgamError ? cause : fileChanged(name, cause);
       });
