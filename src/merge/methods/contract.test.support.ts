@@ -15,6 +15,17 @@ const ARITHMETIC = 1e-6;
 /** Half the distance of the smallest numbers. */
 const SMALLEST: Record<WeightDtype, number> = { F32: 1e-9, F16: 2 ** -25, BF16: 1e-9 };
 const SHAPES = [[96, 64], [31, 17], [257], [255], [3], [1], [4, 6, 10]];
+/** Where blocks, rows and tiles end is the same for all settings: behind the defaults these need one tensor of each kind. */
+const FEW_SHAPES = [[40, 64], [31, 17], [3]];
+const TILED = [
+  [
+    [130, 64],
+    [63, 64],
+    [65, 64],
+  ],
+  [[4095], [4096], [4097]],
+];
+const FEW_TILED = [[[65, 64], [4097]]];
 
 /** Largest of the inputs at an element, base and contributors. */
 function sizeAt({ base, models }: OracleTensor, e: number): number {
@@ -27,11 +38,11 @@ export function contractTests(method: MergeMethod, judge = judgeOf(method)): voi
   const variants = variantsOf(method, judge);
 
   // what a method computes knows no dtype, tensors are decoded before it and encoded after it: a setting in one of them, in turn
-  it.each(variants.map((v, i) => [v.name, v, i === 0 ? DTYPES : [DTYPES[i % DTYPES.length]!]] as const))(
+  it.each(variants.map((v, i) => [v.name, v, i] as const))(
     'agrees with its f64 oracle: %s',
-    async (_, variant, dtypes) => {
-      for (const dtype of dtypes) {
-        const model = contractModel(method, variant, dtype, SHAPES);
+    async (_, variant, i) => {
+      for (const dtype of i === 0 ? DTYPES : [DTYPES[i % DTYPES.length]!]) {
+        const model = contractModel(method, variant, dtype, i === 0 ? SHAPES : FEW_SHAPES);
         const merged = await mergeModel(engine, method, model);
         for (const [t, tensor] of model.tensors.entries()) {
           const known = model.oracle[t]!;
@@ -66,13 +77,8 @@ export function contractTests(method: MergeMethod, judge = judgeOf(method)): voi
   });
 
   it('gives the same bytes and report for any tile size', async () => {
-    const matrices = [
-      [130, 64],
-      [63, 64],
-      [65, 64],
-    ];
     for (const [i, variant] of variants.entries()) {
-      for (const shapes of [matrices, [[4095], [4096], [4097]]]) {
+      for (const shapes of i === 0 ? TILED : FEW_TILED) {
         const model = contractModel(method, variant, 'BF16', shapes);
         const whole = await mergeModel(engine, method, model, 65_536);
         for (const tile of i === 0 ? [4096, 8192] : [4096])
