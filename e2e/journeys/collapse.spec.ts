@@ -3,10 +3,9 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CollapseReport, MeasureLayersReport } from '../../src/tools/collapse/report';
 import { readSafetensors } from './merged-folder';
-import { amalgam, expect, test, work } from './studio';
+import { amalgam, expect, ROOT, readJson, test, work } from './studio';
 
-const root = join(import.meta.dirname, '../..');
-const base = join(root, 'public/samples/base');
+const base = join(ROOT, 'public/samples/base');
 /** Token ids of nothing in particular, enough for one window. */
 const IDS = Array.from({ length: 96 }, (_, i) => 3 + ((i * 53) % 400));
 let tokens: string;
@@ -14,8 +13,6 @@ test.beforeEach(() => {
   tokens = join(work, 'ids.json');
   writeFileSync(tokens, JSON.stringify(IDS));
 });
-
-const json = (...path: string[]) => JSON.parse(readFileSync(join(...path), 'utf8'));
 
 for (const engine of ['cpu', 'webgpu']) {
   test(`on ${engine}: a shallower model whose perplexity is the one it was measured with`, async () => {
@@ -27,14 +24,14 @@ for (const engine of ['cpu', 'webgpu']) {
     ]);
     expect(code).toBe(0);
     expect(stdout).toContain('4 of 6 layers');
-    const report = json(reportFile) as CollapseReport;
+    const report = readJson(reportFile) as CollapseReport;
     expect(report).toMatchObject({ engine, layers: { before: 6, after: 4 } });
     expect(report.removed).toHaveLength(2);
     expect(report.similarity.mean).toBeLessThan(1);
     expect(readdirSync(out)).toEqual(
       expect.arrayContaining(['README.md', 'config.json', 'model.safetensors', 'tokenizer.json']),
     );
-    expect(json(out, 'config.json')).toMatchObject({ num_hidden_layers: 4 });
+    expect(readJson(out, 'config.json')).toMatchObject({ num_hidden_layers: 4 });
     expect(readFileSync(join(out, 'README.md'), 'utf8')).toContain(
       `Removed\\: ${report.removed[0]} and ${report.removed[1]}`,
     );
@@ -46,14 +43,14 @@ for (const engine of ['cpu', 'webgpu']) {
     expect(
       (await amalgam(['evaluate', out, '--tokens', tokens, '--engine', engine, '--report', evaluated])).code,
     ).toBe(0);
-    expect(json(evaluated).meanNll).toBe(report.perplexity!.after.meanNll);
+    expect(readJson(evaluated).meanNll).toBe(report.perplexity!.after.meanNll);
   });
 }
 
 test('experts are made one model, and the least of them go again', async () => {
   const recipe = join(work, 'experts.yml');
   const samples = ['base', 'workshop', 'base+kitchen'].map((name) =>
-    name.replace(/\w+/g, (one) => join(root, 'public/samples', one)),
+    name.replace(/\w+/g, (one) => join(ROOT, 'public/samples', one)),
   );
   const experts = samples.map(
     (name) => `  - source_model: ${name}\n    positive_prompts: ["${name.length}"]\n`,
@@ -72,10 +69,12 @@ test('experts are made one model, and the least of them go again', async () => {
   ]);
   expect(code).toBe(0);
   expect(stdout).toMatch(/2 of 3\sexperts a layer/);
-  expect(json(out, 'config.json')).toMatchObject({ model_type: 'mixtral', num_local_experts: 2 });
+  expect(readJson(out, 'config.json')).toMatchObject({ model_type: 'mixtral', num_local_experts: 2 });
   const evaluated = join(work, 'fewer-evaluated.json');
   await amalgam(['evaluate', out, '--tokens', tokens, '--engine', 'cpu', '--report', evaluated]);
-  expect(json(evaluated).meanNll).toBe((json(reportFile) as CollapseReport).perplexity!.after.meanNll);
+  expect(readJson(evaluated).meanNll).toBe(
+    (readJson(reportFile) as CollapseReport).perplexity!.after.meanNll,
+  );
 });
 
 test('says what could go', async () => {
@@ -86,7 +85,7 @@ test('says what could go', async () => {
   ]);
   expect(code).toBe(0);
   expect(stdout).toContain('block influence');
-  const report = json(reportFile) as MeasureLayersReport;
+  const report = readJson(reportFile) as MeasureLayersReport;
   expect(report.influence).toHaveLength(6);
   expect(report.distance).toHaveLength(7);
   expect(report.curve!.map(({ layer }) => layer)).toEqual([0, 1, 2, 3, 4]);

@@ -18,9 +18,8 @@ import { buildSafetensorsHeader } from '../../src/formats/safetensors-write';
 import { type FakeHub, READER_TOKEN, sampleModels, startFakeHub, WRITER_TOKEN } from '../fake-hub';
 import { cardErrors } from '../fake-hub/model-card';
 import { readSafetensors } from './merged-folder';
-import { amalgam, expect, SAMPLES, test, work } from './studio';
+import { amalgam, expect, ROOT, readJson, recipeFile, SAMPLES, test, work } from './studio';
 
-const root = join(import.meta.dirname, '../..');
 let hub: FakeHub;
 test.beforeEach(async () => {
   hub = await startFakeHub({ models: sampleModels(SAMPLES), pieceBytes: 1_000_000 });
@@ -28,12 +27,9 @@ test.beforeEach(async () => {
 test.afterEach(() => hub.close());
 
 function recipe(): string {
-  const file = join(work, 'recipe.yml');
-  writeFileSync(
-    file,
+  return recipeFile(
     'merge_method: linear\nmodels:\n- {model: amalgam/base, parameters: {weight: 1}}\n- {model: amalgam/workshop, parameters: {weight: 1}}\n',
   );
-  return file;
 }
 
 const weightRequests = () => hub.requests.filter((r) => r.server === 'cdn' && r.method === 'GET');
@@ -249,7 +245,7 @@ test('output that nobody reads ends the command without a word', async () => {
   const out = join(work, 'merged');
   for (const args of [['--help'], ['plan', local], ['merge', local, '--out', out]]) {
     for (const closed of ['stdout', 'stderr'] as const) {
-      const command = spawn(process.execPath, ['src/cli/amalgam.mjs', ...args], { cwd: root });
+      const command = spawn(process.execPath, ['src/cli/amalgam.mjs', ...args], { cwd: ROOT });
       command[closed].destroy();
       let told = '';
       command[closed === 'stdout' ? 'stderr' : 'stdout'].on('data', (text) => {
@@ -270,7 +266,7 @@ test('output that takes no more ends the command in words', async () => {
   // /dev/full, which takes nothing, is Linux's alone; no other system has a file that is always full
   test.skip(process.platform !== 'linux', 'only Linux has a device that is always full');
   const full = spawn(process.execPath, ['src/cli/amalgam.mjs', 'plan', localRecipe()], {
-    cwd: root,
+    cwd: ROOT,
     stdio: ['ignore', openSync('/dev/full', 'w'), 'pipe'],
   });
   let words = '';
@@ -345,7 +341,7 @@ test('a result is pushed by merge --push and by push; a token that only reads is
 });
 
 test('says its version, how a verb is used, and what bash can complete', async () => {
-  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const { version } = readJson(ROOT, 'package.json');
   expect((await amalgam(['--version'])).stdout).toBe(`${version}\n`);
   const help = (await amalgam(['push', '--help'])).stdout;
   expect(help).toContain('push <folder> <owner/name>');

@@ -7,9 +7,7 @@ import { writeSmallSample } from '../disk-folder';
 import { goldenFolder } from '../goldens';
 import { treeHashOfFile } from '../tree-hash';
 import { readSafetensors } from './merged-folder';
-import { amalgam, expect, SAMPLES, test, work } from './studio';
-
-const json = (...path: string[]) => JSON.parse(readFileSync(join(...path), 'utf8'));
+import { amalgam, expect, readJson, SAMPLES, test, work } from './studio';
 
 test('finds the kitchen LoRA again in the model it was merged into, to the same bytes on both engines', async () => {
   // two layers have every kind of matrix
@@ -33,7 +31,7 @@ test('finds the kitchen LoRA again in the model it was merged into, to the same 
     ]);
     expect(code).toBe(0);
     expect(stdout).toContain('Extracted 14');
-    const report = json(reportFile) as ExtractLoraReport;
+    const report = readJson(reportFile) as ExtractLoraReport;
     expect(report.engine).toBe(engine);
     expect(report.modules).toHaveLength(14);
     for (const module of report.modules) expect(module.error, module.module).toBeLessThanOrEqual(1e-5);
@@ -49,9 +47,11 @@ test('finds the kitchen LoRA again in the model it was merged into, to the same 
   }
   expect(hashes[0]).toBe(hashes[1]);
 
-  const config = json(work, 'cpu', 'adapter_config.json');
+  const config = readJson(work, 'cpu', 'adapter_config.json');
   expect(config).toMatchObject({ peft_type: 'LORA', r: 8, lora_alpha: 8, rank_pattern: {} });
-  expect(config.target_modules.sort()).toEqual(json(kitchen, 'adapter_config.json').target_modules.sort());
+  expect(config.target_modules.sort()).toEqual(
+    readJson(kitchen, 'adapter_config.json').target_modules.sort(),
+  );
   const found = readSafetensors(readFileSync(join(work, 'cpu/adapter_model.safetensors')));
   const original = readSafetensors(readFileSync(join(kitchen, 'adapter_model.safetensors')));
   const shapes = ({ tensors }: typeof found) =>
@@ -75,7 +75,7 @@ test('compares on both engines, which agree to the bit, and writes every file', 
     ]);
     expect(code).toBe(0);
     expect(stdout).toContain('56 tensors compared: 56 modified, 0 identical.');
-    const { tensors, total } = json(folder, 'weight_differences.json');
+    const { tensors, total } = readJson(folder, 'weight_differences.json');
     for (const tensor of Object.values<{ seconds?: number }>(tensors)) delete tensor.seconds;
     return { folder, tensors, total };
   };

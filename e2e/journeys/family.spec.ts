@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseDocument } from 'yaml';
 import { startFakeHub } from '../fake-hub';
-import { amalgam, expect, SAMPLES, test, work } from './studio';
+import { amalgam, expect, readJson, SAMPLES, test, work } from './studio';
 
 test('a family with licenses that contradict: said before the merge, in the card, by verify and in its JSON', async () => {
   const card = (text: string) => `---\n${text}\n---\n# A model\n`;
@@ -65,7 +65,7 @@ test('a family with licenses that contradict: said before the merge, in the card
     const json = ['verify', 'them/merged', '--json', '--card', join(work, 'card.md'), ...where];
     const verified = await amalgam(json);
     const result = JSON.parse(verified.stdout);
-    const hashes = JSON.parse(readFileSync(join(out, 'amalgam-hashes.json'), 'utf8'));
+    const hashes = readJson(out, 'amalgam-hashes.json');
     expect(result).toMatchObject({
       verdict: 'other files',
       files: { missing: [], differing: ['README.md'], unlisted: [] },

@@ -23,9 +23,7 @@ import type { MergeReport } from '../../src/reports/merge';
 import { goldenFolder } from '../goldens';
 import { treeHashOfFile } from '../tree-hash';
 import { expectSampleTies, readSafetensors } from './merged-folder';
-import { amalgam, beginning, expect, SAMPLES, test, work } from './studio';
-
-const root = join(import.meta.dirname, '../..');
+import { amalgam, beginning, expect, ROOT, readJson, recipeFile, SAMPLES, test, work } from './studio';
 
 const TIES = `merge_method: ties
 base_model: ${SAMPLES}/base
@@ -38,14 +36,8 @@ models:
     parameters: { weight: 1.0, density: 0.2 }
 `;
 
-function recipe(text: string): string {
-  const file = join(work, 'recipe.yml');
-  writeFileSync(file, text);
-  return file;
-}
-
 test('R60: merges the sample with TIES on both engines to the same bytes, within one ulp of the f64 oracle; what is published is verified, and says nothing of where models lie', async () => {
-  const file = recipe(TIES);
+  const file = recipeFile(TIES);
   const hashes: string[] = [];
   for (const engine of ['webgpu', 'cpu']) {
     const out = join(work, engine);
@@ -62,7 +54,7 @@ test('R60: merges the sample with TIES on both engines to the same bytes, within
     ]);
     expect(stderr).toContain('merging');
     expect(code).toBe(0);
-    const merged = JSON.parse(readFileSync(report, 'utf8')) as MergeReport;
+    const merged = readJson(report) as MergeReport;
     expect(merged.engine).toBe(engine);
     expect(merged.tensors).toHaveLength(56);
     hashes.push(treeHashOfFile(join(out, 'model.safetensors')));
@@ -94,7 +86,7 @@ test('R60: merges the sample with TIES on both engines to the same bytes, within
   expect(metadata.amalgam_recipe).toContain('merge_method: ties');
   // of local files it is not known before they are read
   expect(metadata.amalgam_inputs).toBeUndefined();
-  const beside = JSON.parse(readFileSync(join(out, 'amalgam-hashes.json'), 'utf8')) as OutputHashes;
+  const beside = readJson(out, 'amalgam-hashes.json') as OutputHashes;
   expect(Object.keys(beside.inputs)).toHaveLength(4);
   for (const [path, hash] of Object.entries(beside.outputs))
     expect(treeHashOfFile(join(out, path)), path).toBe(hash);
@@ -104,7 +96,7 @@ test('R60: merges the sample with TIES on both engines to the same bytes, within
 
   // R60: no published file reveals the models' folders
   for (const name of ['README.md', 'mergekit_config.yml', 'model.safetensors']) {
-    expect(readFileSync(join(out, name), 'latin1'), name).not.toContain(root);
+    expect(readFileSync(join(out, name), 'latin1'), name).not.toContain(ROOT);
   }
   // verify merges again on the other engine, agrees, and sees one flipped bit
   const same = await amalgam(['verify', out, '--recipe', file, '--engine', 'cpu']);
@@ -122,14 +114,14 @@ test('R60: merges the sample with TIES on both engines to the same bytes, within
 
   // a recipe that names models below itself publishes these names, and verify publishes them again
   symlinkSync(SAMPLES, join(work, 'models'));
-  const below = recipe(TIES.replaceAll(SAMPLES, 'models'));
+  const below = recipeFile(TIES.replaceAll(SAMPLES, 'models'));
   const relative = join(work, 'relative');
   expect((await amalgam(['merge', below, '--out', relative, '--engine', 'cpu'])).code).toBe(0);
   const again = await amalgam(['verify', relative, '--recipe', below, '--engine', 'cpu']);
   expect(again.stdout).toContain('The bytes agree');
   expect(again.stderr).not.toContain('warning');
   // another recipe only locates the models, and is said to be another; without one the error names the cure first
-  const other = recipe(TIES.replaceAll(SAMPLES, 'models').replace('density: 0.2', 'density: 0.5'));
+  const other = recipeFile(TIES.replaceAll(SAMPLES, 'models').replace('density: 0.2', 'density: 0.5'));
   const located = await amalgam(['verify', relative, '--recipe', other, '--engine', 'cpu']);
   expect(located.stderr).toMatch(/is not the recipe that was merged \(first in “.*density: 0\.5.*”\)/);
   expect(located.stdout).toContain('The bytes agree with its recipe');
@@ -139,19 +131,19 @@ test('R60: merges the sample with TIES on both engines to the same bytes, within
 });
 
 test('evaluate: base, adapter and a merge that is never written, alike on both engines', async () => {
-  const expected = JSON.parse(readFileSync(join(SAMPLES, 'expected.json'), 'utf8')) as {
+  const expected = readJson(SAMPLES, 'expected.json') as {
     texts: { kitchen: { first_64_ids: number[] } };
   };
   const ids = join(work, 'ids.json');
   writeFileSync(ids, JSON.stringify(expected.texts.kitchen.first_64_ids));
-  const file = recipe(TIES);
+  const file = recipeFile(TIES);
   const models = [`${SAMPLES}/base`, `${SAMPLES}/base+${SAMPLES}/kitchen`, file];
   const evaluated = async (engine: string, ...of: string[]) => {
     const report = join(work, `evaluate-${engine}-${of.length}.json`);
     const options = ['--tokens', ids, '--engine', engine, '--report', report];
     const { code, stderr } = await amalgam(['evaluate', ...of, ...options]);
     expect(code, stderr).toBe(0);
-    return JSON.parse(readFileSync(report, 'utf8')) as unknown;
+    return readJson(report) as unknown;
   };
   const sideBySide = async (engine: string) => {
     const report = (await evaluated(engine, ...models)) as {
@@ -170,10 +162,10 @@ test('evaluate: base, adapter and a merge that is never written, alike on both e
 });
 
 test('writes shards with an index that names every tensor', async () => {
-  const file = recipe(`${TIES}amalgam: { shard_bytes: 1000000 }\n`);
+  const file = recipeFile(`${TIES}amalgam: { shard_bytes: 1000000 }\n`);
   const out = join(work, 'sharded');
   expect((await amalgam(['merge', file, '--out', out, '--engine', 'cpu'])).code).toBe(0);
-  const index = JSON.parse(readFileSync(join(out, 'model.safetensors.index.json'), 'utf8')) as {
+  const index = readJson(out, 'model.safetensors.index.json') as {
     weight_map: Record<string, string>;
     metadata: { total_size: number };
   };
@@ -189,11 +181,11 @@ test('writes shards with an index that names every tensor', async () => {
 
 test('says what is wrong in words, ends with a code, and writes nothing', async () => {
   const out = join(work, 'never');
-  const unknown = await amalgam(['merge', recipe(TIES.replace('ties', 'tiesss')), '--out', out]);
+  const unknown = await amalgam(['merge', recipeFile(TIES.replace('ties', 'tiesss')), '--out', out]);
   expect(unknown.code).not.toBe(0);
   expect(unknown.stderr).toContain('tiesss');
   const mismatched = TIES.replace(`${SAMPLES}/workshop`, goldenFolder('mergekit'));
-  const plan = await amalgam(['plan', recipe(mismatched)]);
+  const plan = await amalgam(['plan', recipeFile(mismatched)]);
   expect(plan.code).not.toBe(0);
   expect(existsSync(out)).toBe(false);
   expect(readdirSync(work)).toEqual(['recipe.yml']);
@@ -210,7 +202,7 @@ models:
 
 /** What the command continues the prompt with where the weights are changed in the recipe. */
 async function continued(kitchen: number, harbour: number): Promise<string> {
-  return continuedBy(recipe(LORAS(kitchen, harbour)));
+  return continuedBy(recipeFile(LORAS(kitchen, harbour)));
 }
 
 async function continuedBy(file: string): Promise<string> {
@@ -227,7 +219,7 @@ test('plan: of a model with an adapter as of a recipe', async () => {
 
 test('search: the best recipe is written, and beside it every recipe of a front', async () => {
   const texts = ['kitchen', 'workshop'].map((name) => beginning(name, 1500));
-  const file = recipe(
+  const file = recipeFile(
     `merge_method: task_arithmetic\nbase_model: ${SAMPLES}/base\nmodels:\n- {model: ${SAMPLES}/workshop, parameters: {weight: 1}}\n`,
   );
   const [best, report] = [join(work, 'best.yml'), join(work, 'search.json')];
@@ -236,7 +228,7 @@ test('search: the best recipe is written, and beside it every recipe of a front'
     ...[...texts.flatMap((text) => ['--text', text]), '--report', report],
   ]);
   expect(found.code, found.stderr).toBe(0);
-  const { rows } = JSON.parse(readFileSync(report, 'utf8')) as FindBestReport;
+  const { rows } = readJson(report) as FindBestReport;
   const front = frontOf(rows);
   expect(front.length).toBeGreaterThan(0);
   const written = readdirSync(work).filter((name) => /^best-?\d*\.yml$/.test(name));
@@ -252,10 +244,10 @@ test('chat: what is typed is continued, also by other weights; served, each requ
   expect(first).not.toBe(second);
   const lora = `${SAMPLES}/base+${SAMPLES}/kitchen`;
   const [whole, without] = [await continuedBy(lora), await continuedBy(`${SAMPLES}/base`)];
-  const file = recipe(LORAS());
+  const file = recipeFile(LORAS());
   const chat = ['src/cli/amalgam.mjs', 'chat', file, '--max-tokens', '12'];
 
-  const typed = spawn(process.execPath, [...chat, '--text'], { cwd: root, stdio: ['pipe', 'pipe', 'pipe'] });
+  const typed = spawn(process.execPath, [...chat, '--text'], { cwd: ROOT, stdio: ['pipe', 'pipe', 'pipe'] });
   typed.stdin.end(
     'Recipe:\n/weight nobody 2\n/weight kitchen 0.1\n/weight kitchen 500\n/weight harbour 1\n/set nonsense 3\n/weight\n/again\n',
   );
@@ -271,13 +263,13 @@ test('chat: what is typed is continued, also by other weights; served, each requ
 
   const adapted = ['src/cli/amalgam.mjs', 'chat', lora, '--max-tokens', '12'];
   const own = spawn(process.execPath, [...adapted, '--text'], {
-    cwd: root,
+    cwd: ROOT,
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   own.stdin.end('Recipe:\n/weight kitchen 0\n/again\n/weight kitchen 1\n/again\n');
   expect(await text(own.stdout)).toBe(`${whole}\n${without}\n${whole}\n`);
 
-  const served = spawn(process.execPath, [...chat, '--serve', '0'], { cwd: root });
+  const served = spawn(process.execPath, [...chat, '--serve', '0'], { cwd: ROOT });
   try {
     let url: string | undefined;
     for await (const line of createInterface({ input: served.stderr })) {

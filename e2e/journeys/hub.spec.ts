@@ -1,10 +1,19 @@
 /** Through the Hub: search, pick a base, its adapters offered first, download, merge, save; the second run reads the cache. */
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type FakeHub, READER_TOKEN, sampleModels, startFakeHub } from '../fake-hub';
 import { HUB_CDN_PORT, HUB_PORT } from './addresses';
 import { expectSampleMean } from './merged-folder';
-import { counting, expect, fetchMerged, mergeAgain, openSample, pointAtFakeHub, show, test } from './studio';
+import {
+  counting,
+  downloaded,
+  expect,
+  fetchMerged,
+  mergeAgain,
+  openSample,
+  pointAtFakeHub,
+  show,
+  test,
+} from './studio';
 
 let hub: FakeHub;
 test.beforeEach(async () => {
@@ -100,9 +109,7 @@ test('search, pick, download, merge, save in eight clicks; again without a downl
   expect(clicks()).toBe(8);
   expect(weightRequests(before).length).toBeGreaterThan(0);
 
-  const download = page.waitForEvent('download', (file) => file.suggestedFilename() === 'model.safetensors');
-  await page.getByRole('button', { name: 'Download model.safetensors' }).click();
-  expectSampleMean(readFileSync(await (await download).path()));
+  expectSampleMean((await downloaded(page, 'model.safetensors')).bytes);
 
   // again: every weight comes from the cache
   const second = hub.requests.length;

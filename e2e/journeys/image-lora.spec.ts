@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { diffusers, fileBytes, kohya, tensor, type Values } from '../image-loras';
 import { readSafetensors } from './merged-folder';
-import { amalgam, counting, drop, expect, fetchMerged, show, test, work } from './studio';
+import { amalgam, counting, downloaded, drop, expect, fetchMerged, show, test, work } from './studio';
 
 /** Writes files of weights. @returns their paths */
 function written(all: Record<string, Values>): string[] {
@@ -29,9 +29,7 @@ test('I have two LoRAs of SDXL: dropped, merged, saved', async ({ page }) => {
 
   await expect(page.getByText(/Models of images cannot be run here/)).toBeVisible();
   await show(page, 'Files');
-  const download = page.waitForEvent('download');
-  await page.getByRole('button', { name: 'Download lora.safetensors' }).click();
-  const here = readSafetensors(readFileSync(await (await download).path())).tensors;
+  const here = readSafetensors((await downloaded(page, 'lora.safetensors')).bytes).tensors;
   expect([...here.keys()].sort()).toEqual(
     Object.keys(kohya)
       .filter((key) => !key.endsWith('.alpha'))
@@ -70,9 +68,7 @@ test('I have SDXL in one file and two LoRAs of it: dropped, merged, saved', asyn
   await expect(page.getByText(/Models of images cannot be run here/)).toBeVisible();
   await expect(page.getByRole('button', { name: /GGUF/ })).toHaveCount(0);
   await show(page, 'Files');
-  const download = page.waitForEvent('download');
-  await page.getByRole('button', { name: 'Download sdxl.safetensors' }).click();
-  const here = readSafetensors(readFileSync(await (await download).path())).tensors;
+  const here = readSafetensors((await downloaded(page, 'sdxl.safetensors')).bytes).tensors;
   expect([...here.keys()].sort()).toEqual(Object.keys(checkpoint).sort());
 
   // the command makes the same of the same files

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { MergeReport } from '../../src/reports/merge';
 import { writeSmallSample } from '../disk-folder';
 import { readSafetensors } from './merged-folder';
-import { amalgam, expect, SAMPLES, test, work } from './studio';
+import { amalgam, expect, readJson, SAMPLES, test, work } from './studio';
 
 test('a Gram merge on WebGPU is that of the processor within 1e-4 of the changes', async () => {
   // two layers: their inputs pass through a whole layer, and every kind of matrix is there
@@ -24,7 +24,7 @@ test('a Gram merge on WebGPU is that of the processor within 1e-4 of the changes
     const args = ['merge', file, '--out', out, '--engine', engine, '--report', report];
     const { code, stderr } = await amalgam([...args]);
     expect(code, stderr).toBe(0);
-    const written = JSON.parse(readFileSync(report, 'utf8')) as MergeReport;
+    const written = readJson(report) as MergeReport;
     expect(written.engine).toBe(engine);
     expect(written.ahead!.importance).toMatchObject({ kind: 'solution', computed: 14, reused: 0 });
     merged.push(readSafetensors(readFileSync(join(out, 'model.safetensors'))).tensors);

@@ -1,16 +1,14 @@
 /** The installed app is opened with files of the system, and with addresses that are shared with it. */
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sampleModels, startFakeHub } from '../fake-hub';
 import { HUB_CDN_PORT, HUB_PORT } from './addresses';
-import { expect, openSample, pointAtFakeHub, test } from './studio';
+import { expect, openSample, pointAtFakeHub, ROOT, readJson, test } from './studio';
 
-const root = join(import.meta.dirname, '../..');
 const CONFIG =
   'merge_method: linear\nmodels:\n- {model: amalgam/base, parameters: {weight: 1}}\n- {model: amalgam/workshop, parameters: {weight: 1}}\n';
 
 test('the manifest names what the app opens, at addresses below it', () => {
-  const manifest = JSON.parse(readFileSync(join(root, 'public/manifest.webmanifest'), 'utf8'));
+  const manifest = readJson(ROOT, 'public/manifest.webmanifest');
   const [handler] = manifest.file_handlers;
   expect(Object.values<string[]>(handler.accept).flat().sort()).toEqual([
     '.gguf',
@@ -49,7 +47,7 @@ test('an address that is shared with the app opens its recipe, and leaves the ad
 }) => {
   const hub = await startFakeHub({
     models: [
-      ...sampleModels(join(root, 'public/samples')),
+      ...sampleModels(join(ROOT, 'public/samples')),
       { id: 'amalgam/merge', files: { 'mergekit_config.yml': CONFIG } },
     ],
     ...{ port: HUB_PORT, cdnPort: HUB_CDN_PORT },

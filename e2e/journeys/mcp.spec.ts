@@ -1,16 +1,15 @@
 /** The command as a server of the Model Context Protocol, driven by the client of its SDK. */
-import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { readdirSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { beginning, expect, SAMPLES, test, work } from './studio';
+import { beginning, expect, ROOT, readJson, SAMPLES, test, work } from './studio';
 
-const root = join(import.meta.dirname, '../..');
 let client: Client;
 test.beforeEach(async () => {
   client = new Client({ name: 'journey', version: '1' });
-  const args = [join(root, 'src/cli/amalgam.mjs'), 'mcp'];
+  const args = [join(ROOT, 'src/cli/amalgam.mjs'), 'mcp'];
   await client.connect(new StdioClientTransport({ command: process.execPath, args, cwd: work }));
 });
 test.afterEach(() => client.close());
@@ -74,7 +73,7 @@ test('a program plans, merges and evaluates; errors are words, a call can be can
   expect(merged).toMatchObject({ isError: false, text: expect.stringContaining('Merged 56') });
   expect(told.join('\n')).toContain('merging · ');
   expect(merged.text).not.toContain('merging · ');
-  expect(JSON.parse(readFileSync(join(work, 'report.json'), 'utf8'))).toMatchObject({ engine: 'cpu' });
+  expect(readJson(work, 'report.json')).toMatchObject({ engine: 'cpu' });
   const text = beginning('common', 3000);
   const evaluated = await call('evaluate', { subjects: ['merged'], text: [text] });
   expect(evaluated.text).toMatch(/perplexity [\d.]+ ±/);

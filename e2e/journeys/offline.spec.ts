@@ -7,7 +7,7 @@ import { extname, join, normalize } from 'node:path';
 import { serviceWorker } from '../../offline/vite-plugin';
 import { STUDIO_DIST } from './addresses';
 import { expectSampleMean } from './merged-folder';
-import { expect, merge, show, test } from './studio';
+import { downloaded, expect, merge, show, test } from './studio';
 
 // each has the host to itself
 test.use({ ownBrowser: true });
@@ -68,9 +68,7 @@ test('once loaded, it opens offline and merges the sample', async ({ page, conte
   expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
   await merge(page);
   await show(page, 'Files');
-  const download = page.waitForEvent('download');
-  await page.getByRole('button', { name: 'Download model.safetensors' }).click();
-  expectSampleMean(readFileSync(await (await download).path()));
+  expectSampleMean((await downloaded(page, 'model.safetensors')).bytes);
   await show(page, 'Measure');
   // what is loaded when it is used is there too, and so are the texts
   await expect(page.getByRole('group', { name: 'Texts to measure on' }).getByRole('button')).not.toHaveCount(

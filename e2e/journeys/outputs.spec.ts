@@ -1,25 +1,26 @@
 /** The other outputs: GGUF beside a merge, two LoRAs made one, a model converted without a merge. */
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import type { Page } from '@playwright/test';
 import { type FakeHub, sampleModels, startFakeHub } from '../fake-hub';
 import { hasLlama, llama } from '../llama-cpp';
 import { HUB_CDN_PORT, HUB_PORT } from './addresses';
 import { readSafetensors } from './merged-folder';
-import { expect, merge, openSample, pointAtFakeHub, SAMPLES, show, test } from './studio';
+import {
+  downloaded,
+  expect,
+  merge,
+  openSample,
+  pointAtFakeHub,
+  readJson,
+  SAMPLES,
+  show,
+  test,
+} from './studio';
 
 let hub: FakeHub;
 test.beforeEach(async () => {
   hub = await startFakeHub({ models: sampleModels(SAMPLES), port: HUB_PORT, cdnPort: HUB_CDN_PORT });
 });
 test.afterEach(() => hub.close());
-
-async function saved(page: Page, name: RegExp): Promise<{ path: string; name: string }> {
-  const download = page.waitForEvent('download');
-  await page.getByRole('button', { name }).click();
-  const file = await download;
-  return { path: await file.path(), name: file.suggestedFilename() };
-}
 
 /** The text that llama.cpp goes on with, a token at a time the likeliest. */
 function continued(file: string, prompt: string, count: number): number[] {
@@ -49,7 +50,7 @@ test('the sample is also written as GGUF, a model is converted without a merge, 
   await merge(page);
   await show(page, 'Files');
   await expect(page.getByRole('button', { name: 'Download model.safetensors' })).toBeVisible();
-  const file = await saved(page, /^Download .*-Q4_K_M\.gguf$/);
+  const file = await downloaded(page, /^Download .*-Q4_K_M\.gguf$/);
   expect(readFileSync(file.path).subarray(0, 4).toString()).toBe('GGUF');
   // what comes next has the real name
   await expect(page.getByRole('region', { name: 'llama.cpp: what to type' })).toContainText(file.name);
@@ -63,7 +64,7 @@ test('the sample is also written as GGUF, a model is converted without a merge, 
   await page.getByLabel('Also write GGUF').selectOption('F32');
   await page.getByLabel('GGUF only, no safetensors').check();
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  const { path } = await saved(page, /^Download .*-F32\.gguf$/);
+  const { path } = await downloaded(page, /^Download .*-F32\.gguf$/);
   await expect(page.getByRole('button', { name: 'Download model.safetensors' })).toHaveCount(0);
   expect(readFileSync(path).length).toBeGreaterThan(4 * 1_238_656);
   if (hasLlama) expect(continued(path, 'The saw', 8)).toHaveLength(8);
@@ -95,18 +96,17 @@ test('two LoRAs of the Hub become a LoRA, without the weights of their base', as
   const asked = hub.requests.slice(before).map(({ path }) => path);
   expect(asked.some((path) => path.includes('kitchen'))).toBe(true);
   expect(asked.filter((path) => path.includes('amalgam/base'))).toEqual([]);
-  const { path } = await saved(page, /^Download adapter_model\.safetensors$/);
+  const { path } = await downloaded(page, /^Download adapter_model\.safetensors$/);
   const { tensors } = readSafetensors(readFileSync(path));
   const shapes = [...tensors].filter(([name]) => name.endsWith('lora_A.weight')).map(([, t]) => t.shape[0]);
   const ranks = ['kitchen', 'harbour'].map(
-    (name) =>
-      (JSON.parse(readFileSync(join(SAMPLES, name, 'adapter_config.json'), 'utf8')) as { r: number }).r,
+    (name) => (readJson(SAMPLES, name, 'adapter_config.json') as { r: number }).r,
   );
   // exact: the ranks add up
   expect(new Set(shapes)).toEqual(new Set([ranks[0]! + ranks[1]!]));
   await expect(page.getByRole('region', { name: 'PEFT: what to type' })).toBeVisible();
   // and as llama.cpp reads it
-  const gguf = await saved(page, /^Download .*-F16\.gguf$/);
+  const gguf = await downloaded(page, /^Download .*-F16\.gguf$/);
   expect(readFileSync(gguf.path).subarray(0, 4).toString()).toBe('GGUF');
   await expect(page.getByRole('region', { name: 'llama.cpp: what to type' })).toContainText(
     `--lora ${gguf.name}`,
@@ -124,7 +124,7 @@ test('any merge becomes a LoRA of its base, and says what it keeps', async ({ pa
   await merge(page);
   await show(page, 'Files');
   await expect(page.getByText(/^At ranks \d+ to \d+ the LoRA keeps 9\d\.\d/)).toBeVisible();
-  const { path } = await saved(page, /^Download adapter_model\.safetensors$/);
+  const { path } = await downloaded(page, /^Download adapter_model\.safetensors$/);
   const { tensors } = readSafetensors(readFileSync(path));
   expect([...tensors.keys()].filter((name) => name.endsWith('lora_A.weight')).length).toBe(42);
   await page

@@ -4,10 +4,9 @@ import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
 import { readSafetensors } from './merged-folder';
-import { expect, test, work } from './studio';
+import { expect, ROOT, test, work } from './studio';
 
-const root = join(import.meta.dirname, '../..');
-const readme = readFileSync(join(root, 'README.md'), 'utf8');
+const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
 const [calls = '', formats = ''] = [...readme.matchAll(/```js\n([\s\S]*?)```/g)].map(([, code]) => code!);
 
 /** A program in TypeScript against the types of the package. */
@@ -24,7 +23,7 @@ void merge('', {});
 test('installs without a network in an empty folder, merges the sample, and lends its formats', () => {
   const run = (file: string, ...args: string[]) => execFileSync(file, args, { cwd: work, encoding: 'utf8' });
   const tarball = execFileSync(process.execPath, ['src/cli/package.mjs', work], {
-    cwd: root,
+    cwd: ROOT,
     encoding: 'utf8',
   }).trim();
   writeFileSync(join(work, 'package.json'), '{"type":"module"}');
@@ -34,7 +33,7 @@ test('installs without a network in an empty folder, merges the sample, and lend
   ]);
 
   for (const name of ['base', 'workshop'])
-    cpSync(join(root, 'public/samples', name), join(work, name), { recursive: true });
+    cpSync(join(ROOT, 'public/samples', name), join(work, name), { recursive: true });
   writeFileSync(
     join(work, 'recipe.yml'),
     'merge_method: linear\nmodels:\n- {model: base, parameters: {weight: 1}}\n- {model: workshop, parameters: {weight: 1}}\n',
@@ -71,8 +70,8 @@ test('installs without a network in an empty folder, merges the sample, and lend
     'node',
     '--skipLibCheck',
   ];
-  const where = ['--typeRoots', join(root, 'node_modules/@types'), 'typed.ts'];
-  run(process.execPath, join(root, 'node_modules/typescript/bin/tsc'), ...check, ...where);
+  const where = ['--typeRoots', join(ROOT, 'node_modules/@types'), 'typed.ts'];
+  run(process.execPath, join(ROOT, 'node_modules/typescript/bin/tsc'), ...check, ...where);
 
   writeFileSync(join(work, 'example.js'), formats);
   const [count, recipe] = run(process.execPath, 'example.js').trim().split('\n');

@@ -1,6 +1,5 @@
 /** A merge is pushed to a model repository: created, refused, asked before anything is replaced. */
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';
 import {
@@ -12,7 +11,7 @@ import {
   WRITER_TOKEN,
 } from '../fake-hub';
 import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
-import { expect, merge, openSample, pointAtFakeHub, show, test } from './studio';
+import { downloaded, expect, merge, openSample, pointAtFakeHub, show, test } from './studio';
 
 let hub: FakeHub;
 const start = async (region: FakeHubOptions['region'] = 'us') => {
@@ -48,9 +47,7 @@ test('the merged sample arrives whole in a new private repository, of what is re
   await merge(page);
   await show(page, 'Files');
   await pointAtFakeHub(page);
-  const download = page.waitForEvent('download');
-  await page.getByRole('button', { name: 'Download model.safetensors' }).click();
-  const local = readFileSync(await (await download).path());
+  const local = (await downloaded(page, 'model.safetensors')).bytes;
 
   await giveToken(page, WRITER_TOKEN);
   await expect(page.getByText('as writer')).toBeVisible();

@@ -10,12 +10,14 @@ import {
   amalgam,
   beginning,
   counting,
+  downloaded,
   drop,
   expect,
   fetchMerged,
   merge,
   openSample,
   pointAtFakeHub,
+  readJson,
   SAMPLES,
   show,
   test,
@@ -53,9 +55,7 @@ test('I have a GGUF from Ollama and a LoRA: dropped, merged, saved', async ({ pa
   // what it was, and what is lost for good
   await show(page, 'Files');
   await expect(page.getByText(/stored as Q4_K_M \(6\.1 bits a weight\)/).first()).toBeVisible();
-  const download = page.waitForEvent('download');
-  await page.getByRole('button', { name: 'Download model.safetensors' }).click();
-  const merged = readFileSync(await (await download).path());
+  const merged = (await downloaded(page, 'model.safetensors')).bytes;
 
   // the command makes the same of the same file, whatever it is called
   const [blob, out] = [join(work, `sha256-${'0a'.repeat(32)}`), join(work, 'merged')];
@@ -92,9 +92,7 @@ test('a model in four bits of MLX and a LoRA: dropped one after the other, merge
   await merge(page);
   await show(page, 'Files');
   await expect(page.getByText(/stored as MLX \(4 bits\)/).first()).toBeVisible();
-  const download = page.waitForEvent('download');
-  await page.getByRole('button', { name: 'Download model.safetensors' }).click();
-  const merged = readSafetensors(readFileSync(await (await download).path())).tensors;
+  const merged = readSafetensors((await downloaded(page, 'model.safetensors')).bytes).tensors;
 
   expectFolded(merged, weights);
 });
@@ -136,7 +134,7 @@ function mlxFolder(): string {
 /** The LoRA as mlx_lm stores it: factors the other way round, one scale. */
 function mlxLora(): string {
   const folder = mkdtempSync(join(work, 'lora-'));
-  const stored = JSON.parse(readFileSync(join(SAMPLES, 'kitchen/adapter_config.json'), 'utf8'));
+  const stored = readJson(SAMPLES, 'kitchen/adapter_config.json');
   const { tensors } = readSafetensors(readFileSync(join(SAMPLES, 'kitchen/adapter_model.safetensors')));
   const turned = [...tensors].map(([name, { shape, values }]) => {
     const [rows, columns] = shape as [number, number];

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import type { Locator } from '@playwright/test';
 import { treeHashOfFile } from '../tree-hash';
 import { expectSampleMean } from './merged-folder';
-import { expect, isOpen, merge, mergeAgain, openSample, show, test } from './studio';
+import { downloaded, expect, isOpen, merge, mergeAgain, openSample, show, test } from './studio';
 
 test('a saved merge in two clicks, within one ulp of the f64 oracle, and on WebGPU to the same bytes; every method compared by two more', async ({
   page,
@@ -28,9 +28,7 @@ test('a saved merge in two clicks, within one ulp of the f64 oracle, and on WebG
   await page.getByRole('button', { name: 'Download as .zip' }).click();
   await again;
   await expect(page.getByText(/\.zip, .*, is with your browser’s downloads/)).toBeVisible();
-  const weights = page.waitForEvent('download');
-  await page.getByRole('button', { name: 'Download model.safetensors' }).click();
-  const file = await (await weights).path();
+  const { path: file } = await downloaded(page, 'model.safetensors');
   const { compared, canceled } = expectSampleMean(readFileSync(file));
   expect(compared).toBe(1_238_656);
   expect(canceled).toBeLessThan(20);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { MergeReport } from '../../src/reports/merge';
 import type { PlanReport } from '../../src/reports/plan';
 import { readSafetensors } from './merged-folder';
-import { amalgam, expect, SAMPLES, test, work } from './studio';
+import { amalgam, expect, readJson, recipeFile, SAMPLES, test, work } from './studio';
 
 const FIRST = `merge_method: linear
 models:
@@ -21,12 +21,6 @@ models:
 parameters: { t: 0.4 }
 `;
 
-function recipe(text: string, name = 'recipe.yml'): string {
-  const file = join(work, name);
-  writeFileSync(file, text);
-  return file;
-}
-
 const tensorsOf = (folder: string) => {
   const { tensors } = readSafetensors(readFileSync(join(folder, 'model.safetensors')));
   return new Map(
@@ -39,11 +33,13 @@ const tensorsOf = (folder: string) => {
 
 test('stages give what merging step by step gives, on both engines, and can be verified', async () => {
   const apart = join(work, 'first');
-  expect((await amalgam(['merge', recipe(FIRST), '--out', apart, '--engine', 'cpu'])).code).toBe(0);
+  expect((await amalgam(['merge', recipeFile(FIRST), '--out', apart, '--engine', 'cpu'])).code).toBe(0);
   const stepwise = join(work, 'stepwise');
-  expect((await amalgam(['merge', recipe(last(apart)), '--out', stepwise, '--engine', 'cpu'])).code).toBe(0);
+  expect((await amalgam(['merge', recipeFile(last(apart)), '--out', stepwise, '--engine', 'cpu'])).code).toBe(
+    0,
+  );
 
-  const file = recipe(`name: half\n${FIRST}---\n${last('half')}`, 'staged.yml');
+  const file = recipeFile(`name: half\n${FIRST}---\n${last('half')}`, 'staged.yml');
   for (const engine of ['cpu', 'webgpu']) {
     const out = join(work, engine);
     const report = join(work, `${engine}.json`);
@@ -59,7 +55,7 @@ test('stages give what merging step by step gives, on both engines, and can be v
     ]);
     expect(code, stderr).toBe(0);
     expect(tensorsOf(out)).toEqual(tensorsOf(stepwise));
-    const merged = JSON.parse(readFileSync(report, 'utf8')) as MergeReport;
+    const merged = readJson(report) as MergeReport;
     expect(merged.stagesMerged?.map((stage) => stage.name)).toEqual(['half']);
     expect(merged.stagesMerged?.[0]?.inputs).toHaveLength(3);
     expect(merged.stagesMerged?.[0]?.tensors).toHaveLength(merged.tensors.length);
@@ -76,7 +72,7 @@ test('stages give what merging step by step gives, on both engines, and can be v
 
 test('a fault in the second stage is found before the first is merged, and nothing is written', async () => {
   const out = join(work, 'out');
-  const wrong = recipe(`name: half\n${FIRST}---\n${last('half').replace('0.4', '140')}`);
+  const wrong = recipeFile(`name: half\n${FIRST}---\n${last('half').replace('0.4', '140')}`);
   const plan = await amalgam(['plan', wrong, '--json']);
   expect(plan.code).toBe(1);
   const report = JSON.parse(plan.stdout) as PlanReport;
@@ -99,7 +95,7 @@ test('a second stage that fails while it is merged leaves nothing half-written',
     writeFileSync(join(damaged, name), bytes);
   }
   const text = `name: half\n${FIRST}---\n${last('half').replace(`${SAMPLES}/workshop`, damaged)}`;
-  const merge = await amalgam(['merge', recipe(text), '--out', out, '--engine', 'cpu']);
+  const merge = await amalgam(['merge', recipeFile(text), '--out', out, '--engine', 'cpu']);
   expect(merge.code).toBe(1);
   expect(merge.stderr).toMatch(/half 1\/2/);
   expect(merge.stderr).toMatch(/NaN|not finite|infinite/i);
@@ -107,8 +103,8 @@ test('a second stage that fails while it is merged leaves nothing half-written',
 });
 
 test('names that cannot be resolved are told with their line', async () => {
-  const circle = await amalgam(['plan', recipe(`name: a\n${last('b')}---\nname: b\n${last('a')}`)]);
+  const circle = await amalgam(['plan', recipeFile(`name: a\n${last('b')}---\nname: b\n${last('a')}`)]);
   expect(circle.stderr).toMatch(/recipe\.yml:1:7: a needs itself: a → b → a/);
-  const unused = await amalgam(['plan', recipe(`name: half\n${FIRST}---\n${last(`${SAMPLES}/base`)}`)]);
+  const unused = await amalgam(['plan', recipeFile(`name: half\n${FIRST}---\n${last(`${SAMPLES}/base`)}`)]);
   expect(unused.stderr).toMatch(/recipe\.yml:1:7: No other document uses half/);
 });

@@ -2,16 +2,27 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once as event } from 'node:events';
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { JOURNAL } from '../../src/cli/partial-output';
 import { type FakeHub, sampleModels, startFakeHub } from '../fake-hub';
 import { killModels } from '../faults/kill-models';
 import { HUB_CDN_PORT, HUB_PORT } from './addresses';
-import { amalgam, expect, merge, mergeAgain, openSample, pointAtFakeHub, test, work } from './studio';
+import {
+  amalgam,
+  downloaded,
+  expect,
+  merge,
+  mergeAgain,
+  openSample,
+  pointAtFakeHub,
+  ROOT,
+  recipeFile,
+  test,
+  work,
+} from './studio';
 
-const root = join(import.meta.dirname, '../..');
 const models = killModels();
 let hub: FakeHub;
 test.beforeEach(async () => {
@@ -26,9 +37,7 @@ const sizeOf = (name: string) => {
 const INPUTS = ['kill/base', 'kill/a', 'kill/b'].reduce((sum, name) => sum + sizeOf(name), 0);
 
 function recipe(more = ''): string {
-  const file = join(work, 'recipe.yml');
-  writeFileSync(
-    file,
+  return recipeFile(
     `merge_method: ties
 base_model: kill/base
 models:
@@ -37,7 +46,6 @@ models:
 amalgam: {shard_bytes: 5000000}
 ${more}`,
   );
-  return file;
 }
 
 /** sha256 of every file of weights. */
@@ -95,7 +103,7 @@ test('a streamed merge has the bytes of one with its inputs kept, and keeps none
   hub = await startFakeHub({ models, bytesPerSecond: 20e6 });
   const out = join(work, 'killed');
   const args = ['merge', file, '--out', out, '--stream', '--resume', ...where('none').with(1, hub.url)];
-  const first = spawn(process.execPath, ['src/cli/amalgam.mjs', ...args], { cwd: root, stdio: 'ignore' });
+  const first = spawn(process.execPath, ['src/cli/amalgam.mjs', ...args], { cwd: ROOT, stdio: 'ignore' });
   const exit = event(first, 'exit');
   const journal = () => {
     const partial = readdirSync(work).find((name) => name.startsWith('.killed'));
@@ -121,7 +129,7 @@ test('in the studio: inputs that are not kept are fetched for every merge, and g
   const config = `merge_method: linear\nmodels:\n- {model: amalgam/base, parameters: {weight: 1}}\n- {model: amalgam/workshop, parameters: {weight: 1}}\n`;
   hub = await startFakeHub({
     models: [
-      ...sampleModels(join(root, 'public/samples')),
+      ...sampleModels(join(ROOT, 'public/samples')),
       { id: 'amalgam/merge', files: { 'mergekit_config.yml': config } },
     ],
     ...{ port: HUB_PORT, cdnPort: HUB_CDN_PORT },
@@ -137,11 +145,7 @@ test('in the studio: inputs that are not kept are fetched for every merge, and g
   await box.check();
   await expect(page.getByText(/kB to download · 4\.97\sMB pass by, not kept/)).toBeVisible();
   await expect(page.getByText(/4\.97\sMB then pass by instead of being stored, for 537\sMB/)).toBeVisible();
-  const saved = async () => {
-    const file = page.waitForEvent('download', (one) => one.suggestedFilename() === 'model.safetensors');
-    await page.getByRole('button', { name: 'Download model.safetensors' }).click();
-    return readFileSync(await (await file).path());
-  };
+  const saved = async () => (await downloaded(page, 'model.safetensors')).bytes;
   sent();
   await merge(page);
   expect(sent()).toBeGreaterThan(4.9e6);

@@ -24,9 +24,13 @@ import { HUB_URL, STUDIO_URL } from './addresses';
 
 export { expect };
 
-const ROOT = join(import.meta.dirname, '../..');
+/** The project's folder. */
+export const ROOT = join(import.meta.dirname, '../..');
 /** The sample family on disk. */
 export const SAMPLES = join(ROOT, 'public/samples');
+
+/** A JSON file. */
+export const readJson = (...path: string[]) => JSON.parse(readFileSync(join(...path), 'utf8'));
 
 interface Journey {
   /** Whether the journey has a browser to itself, on `profile`, in which the service worker is let in. */
@@ -61,6 +65,13 @@ export let work: string;
 export function beginning(name: string, characters: number): string {
   const file = join(work, `${name}.txt`);
   writeFileSync(file, readFileSync(join(SAMPLES, `texts/${name}.eval.txt`), 'utf8').slice(0, characters));
+  return file;
+}
+
+/** A recipe as a file in it. */
+export function recipeFile(text: string, name = 'recipe.yml'): string {
+  const file = join(work, name);
+  writeFileSync(file, text);
   return file;
 }
 
@@ -212,6 +223,15 @@ export async function fetchMerged(page: Page, click: (target: Locator) => Promis
   const download = page.waitForEvent('download');
   await click(page.getByRole('button', { name: 'Save files' }));
   await (await download).path();
+}
+
+/** A file that the page offers, taken by its button. */
+export async function downloaded(page: Page, file: string | RegExp) {
+  const download = page.waitForEvent('download');
+  await page.getByRole('button', { name: typeof file === 'string' ? `Download ${file}` : file }).click();
+  const taken = await download;
+  const path = await taken.path();
+  return { path, name: taken.suggestedFilename(), bytes: readFileSync(path) };
 }
 
 /** Where the hub can be set: it is the fake one from here on. */

@@ -13,6 +13,8 @@ import {
   expect,
   openSample,
   pointAtFakeHub,
+  ROOT,
+  readJson,
   SAMPLES,
   seriousIssues,
   show,
@@ -20,8 +22,7 @@ import {
   work,
 } from './studio';
 
-const root = join(import.meta.dirname, '../..');
-const fixtures = join(root, 'e2e/fixtures/tasks');
+const fixtures = join(ROOT, 'e2e/fixtures/tasks');
 const file = (path: string) => new Uint8Array(readFileSync(join(fixtures, path)));
 
 let hub: FakeHub;
@@ -120,11 +121,11 @@ test('a missing column and a missing split are said before any model is read; tw
   const written = readFileSync(card, 'utf8');
   expect(cardErrors(written)).toEqual([]);
   expect(written).toMatch(/license: mit\nmodel-index:[\s\S]*type: Rowan\/hellaswag[\s\S]*# Mine/);
-  expect(JSON.parse(readFileSync(hashes, 'utf8'))).toMatchObject({
+  expect(readJson(hashes)).toMatchObject({
     outputs: { 'README.md': treeHashOfFile(card) },
   });
   expect(stdout).toMatch(/workshop against .*base on hellaswag, acc: .* over \d+ items?, /);
-  const { models, datasets } = JSON.parse(readFileSync(report, 'utf8')) as {
+  const { models, datasets } = readJson(report) as {
     datasets: Record<string, { dataset: string; split: string }>;
     models: { results: Record<string, Record<string, number>>; samples: Record<string, unknown[]> }[];
   };

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';
 import { readSafetensors } from './merged-folder';
-import { expect, openSample, seriousIssues, show, test } from './studio';
+import { downloaded, expect, openSample, seriousIssues, show, test } from './studio';
 
 async function open(
   page: Page,
@@ -11,12 +11,6 @@ async function open(
 ) {
   await openSample(page);
   await show(page, place);
-}
-
-async function downloaded(page: Page, file: string): Promise<Buffer> {
-  const waiting = page.waitForEvent('download');
-  await page.getByRole('button', { name: `Download ${file}` }).click();
-  return readFileSync(await (await waiting).path());
 }
 
 const noSeriousFaults = async (page: Page) =>
@@ -38,7 +32,7 @@ test('base and workshop are compared: chart, words, spectrum, files', async ({ p
   await expect(inspector.getByText('not of low rank')).toBeVisible();
   await expect(inspector.getByRole('img', { name: /^Spectrum: 64 singular values/ })).toBeVisible();
 
-  const report = JSON.parse((await downloaded(page, 'weight_differences.json')).toString());
+  const report = JSON.parse(String((await downloaded(page, 'weight_differences.json')).bytes));
   expect(JSON.stringify(report)).toContain('model.layers.3.mlp.down_proj.weight');
   await noSeriousFaults(page);
 });
@@ -53,9 +47,9 @@ test('the kitchen adapter is found again in what it makes of the base, at rank 8
   const error = Number((await left.textContent())?.replace('\u2212', '-'));
   expect(error).toBeGreaterThan(0);
   expect(error).toBeLessThanOrEqual(1e-5);
-  const config = JSON.parse((await downloaded(page, 'adapter_config.json')).toString());
+  const config = JSON.parse(String((await downloaded(page, 'adapter_config.json')).bytes));
   expect(config).toMatchObject({ peft_type: 'LORA', r: 8, lora_alpha: 8 });
-  const { tensors } = readSafetensors(await downloaded(page, 'adapter_model.safetensors'));
+  const { tensors } = readSafetensors((await downloaded(page, 'adapter_model.safetensors')).bytes);
   expect(tensors.size).toBe(84);
   await noSeriousFaults(page);
 
@@ -73,9 +67,9 @@ test('one LoRA is inspected, cut to the rank that keeps 90 %, and written for ML
   await page.getByRole('combobox', { name: 'Format' }).selectOption('mlx');
   await page.getByRole('button', { name: 'Write LoRA', exact: true }).click();
   await expect(page.getByText(/^At rank 7 the LoRA keeps 9\d\.\d/)).toBeVisible();
-  const config = JSON.parse((await downloaded(page, 'adapter_config.json')).toString());
+  const config = JSON.parse(String((await downloaded(page, 'adapter_config.json')).bytes));
   expect(config).toMatchObject({ fine_tune_type: 'lora', lora_parameters: { rank: 7, scale: 1 } });
-  const { tensors } = readSafetensors(await downloaded(page, 'adapters.safetensors'));
+  const { tensors } = readSafetensors((await downloaded(page, 'adapters.safetensors')).bytes);
   expect(tensors.get('model.layers.0.mlp.up_proj.lora_a')!.shape).toEqual([128, 7]);
   await noSeriousFaults(page);
 });
@@ -96,9 +90,9 @@ test('layers are measured, one is taken out, and the shallower model opens again
   expect(before).toBeGreaterThan(1);
   expect(after).toBeGreaterThan(before);
 
-  const config = JSON.parse((await downloaded(page, 'config.json')).toString());
+  const config = JSON.parse(String((await downloaded(page, 'config.json')).bytes));
   expect(config.num_hidden_layers).toBe(5);
-  const { tensors } = readSafetensors(await downloaded(page, 'model.safetensors'));
+  const { tensors } = readSafetensors((await downloaded(page, 'model.safetensors')).bytes);
   expect([...tensors.keys()].some((name) => name.includes('layers.4.'))).toBe(true);
   expect([...tensors.keys()].some((name) => name.includes('layers.5.'))).toBe(false);
   await noSeriousFaults(page);
@@ -115,7 +109,7 @@ test('one model is written in another dtype, every value as it was', async ({ pa
   await expect(page.getByRole('combobox', { name: 'Model to convert' })).toHaveValue('samples/base');
   await page.getByRole('combobox', { name: 'Dtype' }).selectOption('float32');
   await page.getByRole('button', { name: 'Convert', exact: true }).click();
-  const { tensors } = readSafetensors(await downloaded(page, 'model.safetensors'));
+  const { tensors } = readSafetensors((await downloaded(page, 'model.safetensors')).bytes);
   const file = join(import.meta.dirname, '../../public/samples/base/model.safetensors');
   const { tensors: before } = readSafetensors(readFileSync(file));
   expect([...tensors.keys()].sort()).toEqual([...before.keys()].sort());
@@ -123,7 +117,7 @@ test('one model is written in another dtype, every value as it was', async ({ pa
     expect(dtype).toBe('F32');
     expect(values).toEqual(before.get(name)!.values);
   }
-  expect(JSON.parse((await downloaded(page, 'config.json')).toString()).torch_dtype).toBe('float32');
+  expect(JSON.parse(String((await downloaded(page, 'config.json')).bytes)).torch_dtype).toBe('float32');
   await noSeriousFaults(page);
 });
 
@@ -144,9 +138,9 @@ test('the sample becomes a mixture of experts: planned, written, and a wrong rec
   await expect(page.getByText('nobody/nothing is not open.')).toBeVisible();
   await recipe.fill(asked);
   await page.getByRole('button', { name: 'Write', exact: true }).click();
-  const config = JSON.parse((await downloaded(page, 'config.json')).toString());
+  const config = JSON.parse(String((await downloaded(page, 'config.json')).bytes));
   expect(config).toMatchObject({ model_type: 'mixtral', num_local_experts: 3, num_experts_per_tok: 2 });
-  const { tensors } = readSafetensors(await downloaded(page, 'model.safetensors'));
+  const { tensors } = readSafetensors((await downloaded(page, 'model.safetensors')).bytes);
   expect(tensors.get('model.layers.5.block_sparse_moe.gate.weight')?.shape).toEqual([3, 128]);
 });
 
@@ -163,7 +157,7 @@ test('with the tokenizer of a model that has the same one every token is taken o
   await expect(cost('New tokens')).toHaveText('0');
   await page.getByRole('button', { name: 'Transplant', exact: true }).click();
   await expect(cost('Bits per byte')).toHaveText(/^(\d\.\d+) → \1$/);
-  const { tensors } = readSafetensors(await downloaded(page, 'model.safetensors'));
+  const { tensors } = readSafetensors((await downloaded(page, 'model.safetensors')).bytes);
   expect(tensors.size).toBe(56);
   await noSeriousFaults(page);
 });

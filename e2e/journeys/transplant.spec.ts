@@ -6,7 +6,7 @@ import type { EvaluateManyReport } from '../../src/reports/evaluate';
 import type { TransplantPlan, TransplantReport } from '../../src/tools/transplant/report';
 import { writeSmallSample } from '../disk-folder';
 import { readSafetensors } from './merged-folder';
-import { amalgam, beginning, expect, test, work } from './studio';
+import { amalgam, beginning, expect, readJson, test, work } from './studio';
 
 let base: string;
 let text: string;
@@ -50,8 +50,6 @@ test.beforeEach(async () => {
   );
 });
 
-const json = (...path: string[]) => JSON.parse(readFileSync(join(...path), 'utf8'));
-
 for (const engine of ['cpu', 'webgpu']) {
   test(`on ${engine}: planned, written, and as good as measured`, async () => {
     const out = join(work, 'out');
@@ -59,7 +57,7 @@ for (const engine of ['cpu', 'webgpu']) {
     const both = [base, join(work, 'donor'), '--engine', engine, '--k', '8'];
     const planned = await amalgam(['transplant', ...both, '--plan', '--report', reportOf('plan')]);
     expect(planned.code).toBe(0);
-    const plan = json(reportOf('plan')) as TransplantPlan;
+    const plan = readJson(reportOf('plan')) as TransplantPlan;
     expect(plan.tokens.new).toBeGreaterThan(0);
     expect(planned.stdout).toContain('multiply-adds, about');
 
@@ -67,18 +65,18 @@ for (const engine of ['cpu', 'webgpu']) {
       ...['transplant', ...both, '--text', text, '--out', out, '--report', reportOf('made')],
     ]);
     expect(code).toBe(0);
-    const made = json(reportOf('made')) as TransplantReport;
+    const made = readJson(reportOf('made')) as TransplantReport;
     expect(made.tokens).toEqual(plan.tokens);
     expect(stdout).toContain(`${made.quality!.after.bitsPerByte.toFixed(4)} ±`);
-    expect(json(out, 'config.json')).toMatchObject({ vocab_size: 262, eos_token_id: 261 });
+    expect(readJson(out, 'config.json')).toMatchObject({ vocab_size: 262, eos_token_id: 261 });
     expect(readFileSync(join(out, 'README.md'), 'utf8')).toContain('with the tokenizer of');
 
     // a row that both have, byte for byte, and all that is no row of a token
     const [before, after] = [base, out].map((folder) =>
       readSafetensors(readFileSync(join(folder, 'model.safetensors'))),
     ) as [ReturnType<typeof readSafetensors>, ReturnType<typeof readSafetensors>];
-    const vocabulary = (json(base, 'tokenizer.json') as { model: { vocab: Record<string, number> } }).model
-      .vocab;
+    const vocabulary = (readJson(base, 'tokenizer.json') as { model: { vocab: Record<string, number> } })
+      .model.vocab;
     const embedding = [before, after].map(({ tensors }) => tensors.get('model.embed_tokens.weight')!);
     const width = embedding[0]!.bytes.length / embedding[0]!.shape[0]!;
     const row = (of: number, id: number) =>
@@ -93,7 +91,7 @@ for (const engine of ['cpu', 'webgpu']) {
       ...['evaluate', out, base, '--text', text, '--engine', engine, '--report', reportOf('evaluated')],
     ]);
     expect(evaluated.code).toBe(0);
-    const { models } = json(reportOf('evaluated')) as EvaluateManyReport;
+    const { models } = readJson(reportOf('evaluated')) as EvaluateManyReport;
     const bits = models.map(({ outcomes: [outcome] }) =>
       outcome && 'report' in outcome ? outcome.report.bitsPerByte! : Number.NaN,
     );

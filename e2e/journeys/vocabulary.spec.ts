@@ -3,7 +3,19 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CHAT_TOKEN, writeChatModel } from './chat-model';
-import { amalgam, expect, merge, openSample, SAMPLES, show, test, unfold, work } from './studio';
+import {
+  amalgam,
+  expect,
+  merge,
+  openSample,
+  readJson,
+  recipeFile,
+  SAMPLES,
+  show,
+  test,
+  unfold,
+  work,
+} from './studio';
 
 let tokens: number;
 test.beforeEach(() => {
@@ -11,9 +23,7 @@ test.beforeEach(() => {
 });
 
 const recipe = (source: string) => {
-  const file = join(work, 'recipe.yml');
-  writeFileSync(
-    file,
+  return recipeFile(
     `merge_method: linear
 models:
   - model: ${SAMPLES}/base
@@ -22,7 +32,6 @@ models:
     parameters: { weight: 0.5 }
 ${source}`,
   );
-  return file;
 };
 
 test('the command asks, unites on both engines to the same bytes, and the merged folder generates', async () => {
@@ -48,7 +57,7 @@ test('the command asks, unites on both engines to the same bytes, and the merged
         .update(readFileSync(join(out, 'model.safetensors')))
         .digest('hex'),
     );
-    const config = JSON.parse(readFileSync(join(out, 'config.json'), 'utf8')) as { vocab_size: number };
+    const config = readJson(out, 'config.json') as { vocab_size: number };
     expect(config.vocab_size).toBe(Math.ceil(tokens / 64) * 64);
     expect(readFileSync(join(out, 'tokenizer.json'), 'utf8')).toContain(CHAT_TOKEN);
   }
