@@ -35,6 +35,28 @@ const plainShaders = (): Plugin => ({
     id.endsWith('.wgsl?raw') ? { code: code.replaceAll(/ *\/\/.*?(?=\\n|"$)/g, ''), map: null } : undefined,
 });
 
+interface Modules {
+  getModuleInfo(id: string): { importers: readonly string[] } | null;
+}
+
+/** Whether a module is `what`, or arrives with it. */
+function comesWith(what: RegExp, id: string, modules: Modules, seen = new Set<string>()): boolean {
+  if (what.test(id)) return true;
+  if (seen.has(id)) return false;
+  seen.add(id);
+  return modules.getModuleInfo(id)?.importers.some((by) => comesWith(what, by, modules, seen)) ?? false;
+}
+
+/** One file of all that arrives with a module, for each in turn; it would be one for every set of modules that share a part of it. */
+const together = (files: Readonly<Record<string, RegExp>>) => ({
+  codeSplitting: {
+    groups: Object.entries(files).map(([file, first]) => ({
+      name: (id: string, modules: Modules) =>
+        !first.test(id) && comesWith(first, id, modules) ? file : null,
+    })),
+  },
+});
+
 const hasDesktop =
   process.platform === 'darwin' ||
   process.platform === 'win32' ||
@@ -46,7 +68,10 @@ export default defineConfig({
   worker: {
     format: 'es',
     plugins: () => [cpuKernels(), plainShaders()],
-    rolldownOptions: { checks: { bundlerTimings: false } },
+    rolldownOptions: {
+      checks: { bundlerTimings: false },
+      output: together({ planning: /\/main\.worker\.ts/ }),
+    },
   },
   // Found up front, so that the dev server never has to reload the page in the middle of somebody's first merge.
   optimizeDeps: { entries: ['index.html', 'src/**/*.worker.ts'] },
@@ -63,6 +88,10 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     // whoever starts the studio can do nothing about them
-    rolldownOptions: { checks: { bundlerTimings: false } },
+    rolldownOptions: {
+      checks: { bundlerTimings: false },
+      output: together({ entry: /\/main\.tsx/, studio: /\/ui\/start\.tsx/ }),
+    },
+    chunkSizeWarningLimit: 600,
   },
 });

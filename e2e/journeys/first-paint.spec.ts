@@ -36,6 +36,8 @@ test(`the studio needs at most ${MOST_KILOBYTES} kB of script to paint, its work
 }) => {
   const get = async (path: string) => (await request.get(new URL(path, STUDIO_URL).href)).text();
   const [entry = ''] = all(await get('index.html'), /src="\.\/assets\/([^"]+\.js)"/g);
+  // it says so where the rest does not arrive
+  expect((await sizesOf([entry], get)).kilobytes).toBeLessThan(8);
   const page = await sizesOf([entry], get, entry);
   // the entry, the studio with what it shares with its parts, and the engine's client
   expect(page.files.some((file) => file.startsWith('start-'))).toBe(true);
@@ -46,7 +48,7 @@ test(`the studio needs at most ${MOST_KILOBYTES} kB of script to paint, its work
   // scripts of a job load with the job: planning is in the worker's static imports
   const [workerFile = ''] = all(page.texts, /(main\.worker-[\w-]+\.js)/g);
   const worker = await sizesOf([workerFile], get);
-  expect(worker.files.some((file) => file.startsWith('recipe-plan-'))).toBe(true);
+  expect(worker.files.some((file) => file.startsWith('planning-'))).toBe(true);
   console.log(`worker: ${worker.kilobytes.toFixed(1)} kB of script in ${worker.files.length} files`);
   expect(worker.kilobytes).toBeLessThanOrEqual(MOST_WORKER_KILOBYTES);
 });
