@@ -56,6 +56,15 @@ test('reads in order take few slices, and give the bytes of the file wherever th
   );
 });
 
+test('a long file is opened anew on the way: Chromium sees only then that it was changed', async () => {
+  const file = new Blob([new Uint8Array(70 * 2 ** 20)]);
+  const slices = vi.spyOn(file, 'slice');
+  const source = fileSource(file, 'long');
+  const piece = 5 * 2 ** 20;
+  for (let at = 0; at < file.size; at += piece) await source.read(at, at + piece);
+  expect(slices.mock.calls.map(([begin]) => begin)).toEqual([0, 60 * 2 ** 20]);
+});
+
 test('a file that was changed after it was opened is FileChanged', async () => {
   const path = join(folder, 'weights.bin');
   await writeFile(path, bytes);

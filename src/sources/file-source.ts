@@ -46,6 +46,8 @@ const filesCross = 'FileReaderSync' in globalThis;
 
 /** Reads of fewer bytes are slices of their own: opening a stream takes longer. */
 const STREAMED_BYTES = 256 * 2 ** 10;
+/** Bytes of one stream: Chromium looks at its beginning alone whether the file was changed. */
+const STREAM_BYTES = 64 * 2 ** 20;
 
 /**
  * A source over a `File` or `Blob`, read in place: by slices, and by a stream where each read begins at the end of the one
@@ -53,17 +55,18 @@ const STREAMED_BYTES = 256 * 2 ** 10;
  * or deleted after it was picked (`NotReadableError`, `NotFoundError`); that becomes `FileChanged`.
  */
 export function fileSource(file: Blob, name: string): ByteSource {
-  let open: { stream: FileStream; at: number } | undefined;
+  let open: { stream: FileStream; at: number; end: number } | undefined;
   /** Where the last read that was asked for ends. */
   let last = 0;
   let turn: Promise<unknown> = Promise.resolve();
 
   const sliced = (begin: number, end: number) => bytesOf(file.slice(begin, end));
   const streamed = async (begin: number, end: number, into?: Uint8Array<ArrayBuffer>) => {
-    if (open?.at !== begin) {
+    if (open?.at !== begin || end > open.end) {
       open?.stream.close();
-      const stream = end - begin >= STREAMED_BYTES ? streamOf(file.slice(begin)) : undefined;
-      open = stream && { stream, at: begin };
+      const until = Math.max(end, begin + STREAM_BYTES);
+      const stream = end - begin >= STREAMED_BYTES ? streamOf(file.slice(begin, until)) : undefined;
+      open = stream && { stream, at: begin, end: until };
     }
     if (!open) return sliced(begin, end);
     open.at = end;
