@@ -1,4 +1,3 @@
-import { Tabs } from 'radix-ui';
 import { type ComponentType, lazy, type ReactNode, Suspense, useEffect, useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import { TOOLS, type ToolId, toolCallsOf } from '../tools';
@@ -8,7 +7,7 @@ import { droppedFiles, remember } from './local/local-files';
 import { Button, FolderButton, SearchIcon } from './parts/Button';
 import { PART_MISSING, PartBoundary } from './parts/Message';
 import { Notices } from './parts/Notices';
-import { TabLabel, TabList } from './parts/TabList';
+import { Tabbed } from './parts/TabList';
 import { RecipePanel } from './recipe/RecipePanel';
 import { mergeGate } from './state/merge-gate';
 import { addFiles } from './state/models';
@@ -160,31 +159,16 @@ function MergePlace({ tab }: { tab: Tab }) {
     <>
       <StartDoors />
       <Result />
-      <Tabs.Root
+      <Tabbed<Tab>
+        label="Views"
         className="stack head-rows main-tabs"
-        value={tab}
-        onValueChange={(next) => showTab(studio, next as Tab)}
-      >
-        <div className="tabs-bar">
-          <TabList label="Views" chosen={tab}>
-            {shown.map(({ id, text }) => (
-              <Tabs.Trigger key={id} className="tab" value={id}>
-                <TabLabel text={text} />
-                <TabMark tab={id} />
-              </Tabs.Trigger>
-            ))}
-          </TabList>
-        </div>
-        {shown.map(({ id }) => (
-          <Tabs.Content
-            key={id}
-            className={id === 'recipe' ? 'tab-content stack roomy recipe-tab' : 'tab-content'}
-            value={id}
-          >
-            {screens[id]}
-          </Tabs.Content>
-        ))}
-      </Tabs.Root>
+        chosen={tab}
+        tabs={shown.map(({ id, text }) => ({
+          ...{ id, text, mark: <TabMark tab={id} />, content: screens[id] },
+          className: id === 'recipe' ? 'tab-content stack roomy recipe-tab' : 'tab-content',
+        }))}
+        onChoose={(next) => showTab(studio, next)}
+      />
     </>
   );
 }

@@ -75,7 +75,6 @@ function Rows({ rows }: Pick<TensorDifference, 'rows'>) {
   return (
     <Section title="‖Δ‖ of the rows">
       <BarStrip
-        className="row-strip"
         heights={strip.map((value) => (max > 0 ? value / max : 0))}
         label={`Norms of ${counted(count, 'row')}: from ${formatReal(min)} to ${formatReal(max)}, on average ${formatReal(mean)}`}
         axis={['row 0', `max ${formatReal(max)}`, formatCount(count - 1)]}

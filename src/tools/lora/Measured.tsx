@@ -55,9 +55,9 @@ function Curve({ modules, onRank }: { modules: readonly MeasuredModule[]; onRank
   return (
     <Section title="What a rank keeps">
       <BarStrip
-        className="spectrum"
         heights={kept}
-        mark={mark}
+        solid={(i) => Number(i < mark)}
+        cut={mark < kept.length ? mark : undefined}
         label={`Share of the change that each rank keeps, of ${formatCounted(kept.length, 'rank')}: ${words}`}
         axis={[`rank 1: ${formatPercent(kept[0] ?? 1)}`, `rank ${kept.length}: ${most}`]}
       />

@@ -1,12 +1,10 @@
-import { Tabs } from 'radix-ui';
 import { useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import { type PickedFiles, remember, remembered } from '../local/local-files';
 import { Button, FileButton, FolderButton } from '../parts/Button';
-import { DialogFrame } from '../parts/DialogFrame';
+import { DialogFrame, DialogTabs } from '../parts/DialogFrame';
 import { useAttempt } from '../parts/hooks';
 import { ErrorCard, Message } from '../parts/Message';
-import { TabLabel, TabList } from '../parts/TabList';
 import { addModels, openLocal, takeModel, whyNotAdd } from '../state/models';
 import { isUntouched } from '../state/roles';
 import { type AddTarget, setView } from '../state/studio';
@@ -31,16 +29,13 @@ const words: Readonly<Record<AddTarget, { title: string; about: string }>> = {
 
 const TAB_KEY = 'models-from';
 
-const SOURCES = [
-  ['local', 'This computer'],
-  ['hub', 'Hugging Face Hub'],
-  ['sample', 'Sample'],
-] as const;
+const SOURCES = ['local', 'hub', 'sample'] as const;
+type Source = (typeof SOURCES)[number];
 
 /** The tab that was used last. */
-function lastTab(): string {
+function lastTab(): Source {
   const last = remembered(TAB_KEY);
-  return SOURCES.some(([value]) => value === last) ? last! : 'local';
+  return SOURCES.find((value) => value === last) ?? 'local';
 }
 
 /** Where models come from: the sample, this computer, the Hub. */
@@ -50,7 +45,7 @@ export function AddModelDialog({ target }: { target: AddTarget }) {
   const [tab, setTab] = useState(lastTab);
   // of the Hub; it goes on under another tab
   const opening = useAttempt();
-  const choose = (next: string) => {
+  const choose = (next: Source) => {
     setTab(next);
     remember(TAB_KEY, next);
   };
@@ -68,24 +63,20 @@ export function AddModelDialog({ target }: { target: AddTarget }) {
       }
       onClose={close}
     >
-      <Tabs.Root className="grid head-rows dialog-tabs" value={tab} onValueChange={choose}>
-        <TabList label="Where models come from" chosen={tab}>
-          {SOURCES.map(([value, title]) => (
-            <Tabs.Trigger key={value} className="tab" value={value}>
-              <TabLabel text={title} />
-            </Tabs.Trigger>
-          ))}
-        </TabList>
-        <Tabs.Content className="dialog-body stack loose" value="sample">
-          <SampleSource target={target} onDone={close} />
-        </Tabs.Content>
-        <Tabs.Content className="dialog-body stack loose" value="local">
-          <LocalSource target={target} onDone={close} />
-        </Tabs.Content>
-        <Tabs.Content className="dialog-body stack loose" value="hub">
-          <HubSource key={target} target={target} opening={opening} onDone={close} />
-        </Tabs.Content>
-      </Tabs.Root>
+      <DialogTabs<Source>
+        label="Where models come from"
+        chosen={tab}
+        tabs={[
+          { id: 'local', text: 'This computer', content: <LocalSource target={target} onDone={close} /> },
+          {
+            id: 'hub',
+            text: 'Hugging Face Hub',
+            content: <HubSource key={target} target={target} opening={opening} onDone={close} />,
+          },
+          { id: 'sample', text: 'Sample', content: <SampleSource target={target} onDone={close} /> },
+        ]}
+        onChoose={choose}
+      />
     </DialogFrame>
   );
 }

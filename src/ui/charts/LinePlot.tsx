@@ -92,9 +92,9 @@ export function SpectrumPlot({ singularValues, mark, markWords }: SpectrumPlotPr
     .range([1 / 24, 1]);
   return (
     <BarStrip
-      className="spectrum"
       heights={shown.map(y)}
-      mark={mark}
+      solid={(i) => Number(i < mark)}
+      cut={mark < shown.length ? mark : undefined}
       label={`Spectrum: ${shown.length} singular values from ${formatReal(first)} down to ${formatReal(last)}, on a logarithmic scale; ${markWords} at ${mark}`}
       axis={[`σ₁ ${formatReal(first)}`, markWords, `σ${subscript(shown.length)} ${formatReal(last)}`]}
     />
@@ -102,33 +102,36 @@ export function SpectrumPlot({ singularValues, mark, markWords }: SpectrumPlotPr
 }
 
 interface BarStripProps {
-  className: string;
   /** Shares of the height of the strip. */
   heights: readonly number[];
-  /** So many are drawn solid; absent: all. */
-  mark?: number;
+  /** How much of a bar is drawn solid, from its right; absent: all of it. */
+  solid?(bar: number): number;
+  /** Where a line is drawn across, in bars. */
+  cut?: number | undefined;
   label: string;
   /** Words below, from end to end. */
   axis: readonly string[];
 }
 
 /** Bars side by side over all of the width. */
-export function BarStrip({ className, heights, mark = heights.length, label, axis }: BarStripProps) {
+export function BarStrip({ heights, solid = () => 1, cut, label, axis }: BarStripProps) {
   return (
-    <figure className={className}>
+    <figure className="bar-strip">
       <svg viewBox={`0 0 ${heights.length} 1`} preserveAspectRatio="none" role="img" aria-label={label}>
         {heights.map((height, i) => (
-          <rect
-            // biome-ignore lint/suspicious/noArrayIndexKey: a bar is its place.
-            key={i}
-            className={i < mark ? 'spectrum-kept' : 'spectrum-rest'}
-            x={i + 0.05}
-            width={0.9}
-            y={1 - height}
-            height={height}
-          />
+          // biome-ignore lint/suspicious/noArrayIndexKey: a bar is its place.
+          <g key={i}>
+            <rect className="bar-rest" x={i + 0.05} width={0.9} y={1 - height} height={height} />
+            <rect
+              className="bar-kept"
+              x={i + 0.95 - 0.9 * solid(i)}
+              width={0.9 * solid(i)}
+              y={1 - height}
+              height={height}
+            />
+          </g>
         ))}
-        {mark < heights.length ? <line className="chart-cut" x1={mark} x2={mark} y1={0} y2={1} /> : null}
+        {cut === undefined ? null : <line className="chart-cut" x1={cut} x2={cut} y1={0} y2={1} />}
       </svg>
       <div className="axis" aria-hidden="true">
         {axis.map((words) => (

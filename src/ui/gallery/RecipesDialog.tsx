@@ -1,13 +1,11 @@
 import '../styles/dialogs.css';
-import { Tabs } from 'radix-ui';
 import { type FormEvent, useEffect, useState } from 'react';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { deleteNamed, type NamedRecipe, namedRecipes } from '../local/database';
 import { Button, CloseIcon } from '../parts/Button';
-import { DialogFrame } from '../parts/DialogFrame';
+import { DialogFrame, DialogTabs } from '../parts/DialogFrame';
 import { useAttempt } from '../parts/hooks';
 import { ErrorCard } from '../parts/Message';
-import { TabLabel, TabList } from '../parts/TabList';
 import { recipeTitle } from '../state/built-recipe';
 import { openRecipe } from '../state/opened-recipe';
 import { copyShareLink, openSaved, saveRecipe } from '../state/recipe-draft';
@@ -53,32 +51,16 @@ export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> 
       foot={null}
       onClose={() => setView(studio, { recipes: null })}
     >
-      <Tabs.Root
-        className="grid head-rows dialog-tabs"
-        value={tab}
-        onValueChange={(next) => setView(studio, { recipes: next as typeof tab })}
-      >
-        <TabList label="Where recipes come from" chosen={tab}>
-          <Tabs.Trigger className="tab" value="examples">
-            <TabLabel text="Examples" />
-          </Tabs.Trigger>
-          <Tabs.Trigger className="tab" value="saved">
-            <TabLabel text="Saved" />
-          </Tabs.Trigger>
-          <Tabs.Trigger className="tab" value="hub">
-            <TabLabel text="Of a merge on the Hub" />
-          </Tabs.Trigger>
-        </TabList>
-        <Tabs.Content className="dialog-body stack loose" value="examples">
-          <Examples />
-        </Tabs.Content>
-        <Tabs.Content className="dialog-body stack loose" value="saved">
-          <SavedRecipes />
-        </Tabs.Content>
-        <Tabs.Content className="dialog-body stack loose" value="hub">
-          <HubRecipe />
-        </Tabs.Content>
-      </Tabs.Root>
+      <DialogTabs<typeof tab>
+        label="Where recipes come from"
+        chosen={tab}
+        tabs={[
+          { id: 'examples', text: 'Examples', content: <Examples /> },
+          { id: 'saved', text: 'Saved', content: <SavedRecipes /> },
+          { id: 'hub', text: 'Of a merge on the Hub', content: <HubRecipe /> },
+        ]}
+        onChoose={(recipes) => setView(studio, { recipes })}
+      />
     </DialogFrame>
   );
 }

@@ -1,8 +1,9 @@
-import { scaleLinear, scaleLog } from 'd3-scale';
+import type { CSSProperties } from 'react';
 import { formatReal } from '../../formats/quantity';
 import { type MagnitudeCurve, magnitudeCurve } from '../../merge/prediction/magnitude-curve';
 import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { ContributorReport } from '../../reports/job';
+import { BarStrip } from '../charts/LinePlot';
 import { modelColor } from '../parts/Section';
 import type { Contributor } from '../state/runs';
 
@@ -48,9 +49,6 @@ export function curveOf(statistics: DeltaStatistics, id: string): MagnitudeCurve
   return curve.norm > 0 ? curve : undefined;
 }
 
-const WIDTH = 256;
-const HEIGHT = 52;
-
 interface ChangeChartsProps {
   statistics: DeltaStatistics;
   numbers: ContributorReport;
@@ -61,51 +59,24 @@ interface ChangeChartsProps {
 export function ChangeCharts({ statistics, numbers, contributor }: ChangeChartsProps) {
   const curve = curveOf(statistics, numbers.id);
   if (!curve) return null;
-  const hue = modelColor(contributor.color);
   const { bars } = magnitudeBars(curve);
-  const first = bars[0];
-  const last = bars.at(-1);
+  const [first, last] = [bars[0], bars.at(-1)];
   if (!first || !last) return null;
-  const x = scaleLog().domain([first.low, last.high]).range([0, WIDTH]);
-  const y = scaleLinear()
-    .domain([0, Math.max(...bars.map((b) => b.count))])
-    .range([0, HEIGHT]);
   const { threshold } = numbers;
+  const most = Math.max(...bars.map(({ count }) => count));
+  const solid = (i: number) => shareAbove(bars[i]!, threshold);
+  const cut = bars.findIndex((_, i) => solid(i) > 0);
+  const ends = [first.low, last.high].map(formatReal);
   return (
-    <div className="stack change-charts">
-      <figure>
-        <figcaption className="small quiet">Size of its changes, |τ|</figcaption>
-        <svg
-          viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-          role="img"
-          aria-label={`Histogram of the changes of ${contributor.label}, from ${formatReal(first.low)} to ${formatReal(last.high)}${threshold > 0 ? `; what is below ${formatReal(threshold)} is dropped` : ''}`}
-        >
-          {bars.map((bar) => {
-            const left = x(bar.low);
-            const width = Math.max(0.5, x(bar.high) - left - 0.8);
-            const height = y(bar.count);
-            const keptShare = threshold > 0 ? shareAbove(bar, threshold) : 1;
-            return (
-              <g key={bar.low} fill={hue}>
-                <rect x={left} y={HEIGHT - height} width={width} height={height} opacity={0.3} />
-                <rect
-                  x={left + width * (1 - keptShare)}
-                  y={HEIGHT - height}
-                  width={width * keptShare}
-                  height={height}
-                />
-              </g>
-            );
-          })}
-          {threshold > 0 ? (
-            <line className="chart-cut" x1={x(threshold)} x2={x(threshold)} y1={0} y2={HEIGHT} />
-          ) : null}
-        </svg>
-        <div className="axis">
-          <span>{formatReal(first.low)}</span>
-          <span>{formatReal(last.high)}</span>
-        </div>
-      </figure>
+    <div className="stack" style={{ '--hue': modelColor(contributor.color) } as CSSProperties}>
+      <span className="small quiet">Size of its changes, |τ|</span>
+      <BarStrip
+        heights={bars.map(({ count }) => count / most)}
+        solid={solid}
+        cut={threshold > 0 && cut >= 0 ? cut + 1 - solid(cut) : undefined}
+        label={`Histogram of the changes of ${contributor.label}, from ${ends[0]} to ${ends[1]}${threshold > 0 ? `; what is below ${formatReal(threshold)} is dropped` : ''}`}
+        axis={ends}
+      />
     </div>
   );
 }

@@ -1,8 +1,19 @@
 import { Dialog } from 'radix-ui';
-import { type ReactNode, useState } from 'react';
+import { type ComponentProps, type ReactNode, useState } from 'react';
 import '../styles/dialogs.css';
 import { Button, CloseIcon } from './Button';
 import { HubWaiting } from './Message';
+import { Tabbed } from './TabList';
+
+type DialogTabsProps<T extends string> = Omit<ComponentProps<typeof Tabbed<T>>, 'className' | 'tabs'> & {
+  tabs: readonly { id: T; text: string; content: ReactNode }[];
+};
+
+/** Tabs that fill a dialog. */
+export function DialogTabs<T extends string>({ tabs, ...props }: DialogTabsProps<T>) {
+  const bodies = tabs.map((tab) => ({ ...tab, className: 'dialog-body stack loose' }));
+  return <Tabbed {...props} className="grid head-rows" tabs={bodies} />;
+}
 
 interface DialogFrameProps {
   title: string;

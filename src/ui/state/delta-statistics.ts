@@ -79,16 +79,11 @@ export async function measureDeltas(studio: Studio): Promise<void> {
       (progress) => {
         const { deltaStatistics } = studio.store.getState();
         if (deltaStatistics.key !== key) return;
-        edit({
-          expected: progress.tensors,
-          secondsLeft: progress.secondsLeft,
-          ...(progress.finished.length > 0
-            ? { tensors: [...deltaStatistics.tensors, ...progress.finished] }
-            : {}),
-        });
+        if (progress.finished.length > 0)
+          edit({ tensors: [...deltaStatistics.tensors, ...progress.finished] });
       },
     );
-    edit({ status: 'ready', tensors, expected: tensors.length, secondsLeft: null });
+    edit({ status: 'ready', tensors });
   } catch (thrown) {
     const error = errorReport(thrown);
     // pushed aside by another job: `none` lets the watcher begin again

@@ -174,9 +174,6 @@ export interface DeltaStatisticsSlice {
   /** Which models were measured: {@link deltaKey}. */
   key: string;
   tensors: DeltaStatistics[];
-  /** Tensors there are to measure. */
-  expected: number;
-  secondsLeft: number | null;
   error: ErrorReport | null;
 }
 
@@ -184,8 +181,6 @@ export const noDeltas: DeltaStatisticsSlice = {
   status: 'none',
   key: '',
   tensors: [],
-  expected: 0,
-  secondsLeft: null,
   error: null,
 };
 
