@@ -7,6 +7,7 @@ import { differenceMetric, subjectsOf } from '../charts/metric-choice';
 import { isAwaited, type Metric, measure, metrics } from '../charts/metrics';
 import { type LayersRun, reportsFor, shownRuns, useRuns, writesFactors } from '../layers/runs';
 import { Button, CloseIcon } from '../parts/Button';
+import { NumberTable } from '../parts/NumberTable';
 import { RunLetter, Section, Swatch } from '../parts/Section';
 import { deltaKey } from '../state/delta-statistics';
 import { setView } from '../state/studio';
@@ -38,59 +39,47 @@ function TensorRuns({ name, runs }: { name: string; runs: readonly LayersRun[] }
   const isPair = runs.length === 2;
   return (
     <Section title={runs.length > 1 ? 'Shown runs' : 'Numbers'}>
-      <table className="tensor-runs plain-table" data-numbers>
-        <thead>
-          <tr>
-            <th scope="col">
-              <span className="visually-hidden">Number</span>
-            </th>
-            {runs.map((run, i) => (
-              <th key={run.id} scope="col" title={run.name}>
-                <RunLetter place={i} />
-              </th>
-            ))}
-            {isPair ? <th scope="col">B − A</th> : null}
-          </tr>
-        </thead>
-        {[...groups].map(([whose, rows]) => (
-          <tbody key={whose}>
-            <tr>
-              <th scope="rowgroup" colSpan={runs.length + (isPair ? 2 : 1)} className="tensor-runs-of">
-                {whose}
-              </th>
-            </tr>
-            {rows.map(({ metric, values }) => {
-              const [a, b] = values;
-              return (
-                <tr key={metric.id}>
-                  <th scope="row">{metric.label}</th>
-                  {values.map((value, i) => (
-                    <NumberCell key={runs[i]!.id} metric={metric} value={value} />
-                  ))}
-                  {isPair ? (
-                    <NumberCell
-                      metric={differenceMetric(metric)}
-                      value={a && b ? differenceIn(a, b) : null}
-                    />
-                  ) : null}
-                </tr>
-              );
-            })}
-          </tbody>
-        ))}
-      </table>
+      <NumberTable
+        className="tensor-runs"
+        heads={[
+          <span key="number" className="visually-hidden">
+            Number
+          </span>,
+          ...runs.map((run, i) => (
+            <span key={run.id} title={run.name}>
+              <RunLetter place={i} />
+            </span>
+          )),
+          ...(isPair ? ['B − A'] : []),
+        ]}
+        rows={[...groups].flatMap(([whose, rows]) => [
+          { key: whose, cells: [whose] },
+          ...rows.map(({ metric, values }) => ({
+            key: `${whose} ${metric.id}`,
+            cells: [
+              metric.label,
+              ...values.map((value) => numberCell(metric, value)),
+              ...(isPair ? [numberCell(differenceMetric(metric), between(values))] : []),
+            ],
+          })),
+        ])}
+      />
     </Section>
   );
 }
 
+function between([a, b]: readonly (Measured | null)[]): Measured | null {
+  return a && b ? differenceIn(a, b) : null;
+}
+
 /** A number with its error below it: four runs stand side by side in the panel. */
-function NumberCell({ metric, value }: { metric: Metric; value: Measured | null | undefined }) {
+function numberCell(metric: Metric, value: Measured | null): ReactNode {
   const [text, error] = value ? valueParts(metric, value) : ['–', null];
   return (
-    <td>
+    <>
       {text}
       {error === null ? null : <small> {error}</small>}
-    </td>
+    </>
   );
 }
 

@@ -47,6 +47,13 @@ interface ChoiceProps extends Pick<LayersBarProps, 'metric' | 'subject'> {
   contributors: readonly Contributor[];
 }
 
+function optionsOf(per: Metric['per'], traits: RecipeTraits) {
+  return metrics.flatMap((m) => {
+    const label = `${m.label}${absenceOf(m, traits) === null ? '' : ' (not in this recipe)'}`;
+    return m.per === per ? [{ value: m.id, label }] : [];
+  });
+}
+
 /** Memoized, so that a step of a slider does not draw it again. */
 const Choice = memo(function Choice({ metric, subject, traits, contributors }: ChoiceProps) {
   const studio = useStudio();
@@ -55,25 +62,13 @@ const Choice = memo(function Choice({ metric, subject, traits, contributors }: C
     <>
       <label className="row tight small">
         Metric
-        <select
+        <Select<MetricId>
           className="field"
           aria-label="Metric"
           value={metric.id}
-          onChange={(event) => setView(studio, { metric: event.target.value as MetricId })}
-        >
-          {GROUPS.map(({ per, label }) => (
-            <optgroup key={per} label={label}>
-              {metrics
-                .filter((m) => m.per === per)
-                .map((m) => (
-                  <option key={m.id} value={m.id}>
-                    {m.label}
-                    {absenceOf(m, traits) === null ? '' : ' (not in this recipe)'}
-                  </option>
-                ))}
-            </optgroup>
-          ))}
-        </select>
+          groups={GROUPS.map(({ per, label }) => ({ label, options: optionsOf(per, traits) }))}
+          onChange={(chosen) => setView(studio, { metric: chosen })}
+        />
       </label>
       {subjects.length > 1 ? (
         <label className="row tight small">

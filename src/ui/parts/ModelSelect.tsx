@@ -6,6 +6,7 @@ import { notify, setView } from '../state/studio';
 import { chooseToolModels } from '../state/tool-jobs';
 import { useParts, useStudio, useStudioState } from '../studio-context';
 import { Button, LinkButton, SwapIcon } from './Button';
+import { Select } from './fields';
 
 interface ModelSelectProps {
   label: string;
@@ -33,31 +34,22 @@ export function ModelSelect({ label, value, onChange }: ModelSelectProps) {
     notify(studio, 'note', `Opened ${ref}.`, 'It can be chosen in recipes, too.');
   };
   return (
-    <select
-      className="select"
+    <Select
       aria-label={label}
       value={value ?? ''}
-      onChange={(event) => void choose(event.target.value)}
-    >
-      {value === null ? <option value="">{opening ? 'Opening models…' : 'Choose a model'}</option> : null}
-      {(['Models', 'Adapters on their base'] as const).map((group) => {
-        const members = choices.filter((c) => c.group === group);
-        return members.length === 0 ? null : (
-          <optgroup key={group} label={group}>
-            {members.map((c) => (
-              <option key={c.ref} value={c.ref}>
-                {c.label}
-              </option>
-            ))}
-          </optgroup>
-        );
-      })}
-      {merged && !isOpen ? (
-        <optgroup label="The last merge">
-          <option value={LAST_MERGE}>{merged.destination.name}</option>
-        </optgroup>
-      ) : null}
-    </select>
+      options={value === null ? [{ value: '', label: opening ? 'Opening models…' : 'Choose a model' }] : []}
+      groups={[
+        ...(['Models', 'Adapters on their base'] as const).map((group) => ({
+          label: group,
+          options: choices.flatMap((c) => (c.group === group ? [{ value: c.ref, label: c.label }] : [])),
+        })),
+        {
+          label: 'The last merge',
+          options: merged && !isOpen ? [{ value: LAST_MERGE, label: merged.destination.name }] : [],
+        },
+      ]}
+      onChange={(chosen) => void choose(chosen)}
+    />
   );
 }
 

@@ -5,7 +5,7 @@ interface NumberTableProps {
   caption?: string;
   className?: string;
   heads: readonly ReactNode[];
-  /** The first cell heads its row. */
+  /** The first cell heads its row; one alone heads those below it. */
   rows: readonly { key: string | number; cells: readonly ReactNode[]; chosen?: boolean }[];
 }
 
@@ -26,7 +26,13 @@ export function NumberTable({ caption, className = '', heads, rows }: NumberTabl
       <tbody>
         {rows.map(({ key, cells: [head, ...cells], chosen }) => (
           <tr key={key} data-chosen={chosen || undefined}>
-            <th scope="row">{head}</th>
+            {cells.length === 0 ? (
+              <th scope="rowgroup" colSpan={heads.length} className="rows-head">
+                {head}
+              </th>
+            ) : (
+              <th scope="row">{head}</th>
+            )}
             {cells.map((cell, i) => (
               <td key={i}>{cell}</td>
             ))}

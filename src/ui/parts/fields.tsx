@@ -28,28 +28,45 @@ export function Toggle({ mixed = false, onCheckedChange, ...rest }: ToggleProps)
 interface SelectProps<T extends string>
   extends Omit<ComponentProps<'select'>, 'value' | 'onChange' | 'children'> {
   value: T;
-  options: readonly { value: T; label: string }[];
+  options?: readonly SelectOption<T>[];
+  /** Options below those, under a name; groups without any are left out. */
+  groups?: readonly { label: string; options: readonly SelectOption<T>[] }[];
   onChange(value: T): void;
+}
+
+interface SelectOption<T extends string> {
+  value: T;
+  label: string;
 }
 
 /** One of many, from a list that opens. */
 export function Select<T extends string>(props: SelectProps<T>) {
-  const { value, options, onChange, className = 'select', ...rest } = props;
+  const { value, options = [], groups = [], onChange, className = 'select', ...rest } = props;
+  const listed = (of: readonly SelectOption<T>[]) =>
+    of.map((option) => (
+      <option key={option.value} value={option.value}>
+        {option.label}
+      </option>
+    ));
   return (
     <select
       {...rest}
       className={className}
       value={value}
       onChange={({ target }) => {
-        const option = options.find((o) => o.value === target.value);
+        const all = [...options, ...groups.flatMap((group) => group.options)];
+        const option = all.find((o) => o.value === target.value);
         if (option) onChange(option.value);
       }}
     >
-      {options.map((option) => (
-        <option key={option.value} value={option.value}>
-          {option.label}
-        </option>
-      ))}
+      {listed(options)}
+      {groups.map(({ label, options: own }) =>
+        own.length === 0 ? null : (
+          <optgroup key={label} label={label}>
+            {listed(own)}
+          </optgroup>
+        ),
+      )}
     </select>
   );
 }

@@ -1,5 +1,6 @@
 import { lazy, Suspense, useState } from 'react';
 import { Button, PlusIcon } from '../parts/Button';
+import { named, Select } from '../parts/fields';
 import { addText } from '../state/measure-texts';
 import { useAnswer, useStudio, useStudioState } from '../studio-context';
 
@@ -35,29 +36,21 @@ export function TextParameter({ label, none, self, helpId, value, onChange }: Te
   return (
     <>
       <span className="row small parameter-wide">
-        <select
-          className="select"
+        <Select
           value={value}
           aria-label={label}
           aria-describedby={helpId}
-          onChange={(event) => onChange(event.target.value)}
-        >
-          {none === undefined ? null : <option value="">{none}</option>}
-          <option value={self}>self-generated text</option>
-          {elsewhere ? <option value={value}>{value}</option> : null}
-          {own.length > 0 ? (
-            <optgroup label="Added here">
-              {own.map(({ id, name }) => (
-                <option key={id}>{name}</option>
-              ))}
-            </optgroup>
-          ) : null}
-          <optgroup label="Of the sample">
-            {sample.map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </optgroup>
-        </select>
+          options={[
+            ...(none === undefined ? [] : [{ value: '', label: none }]),
+            { value: self, label: 'self-generated text' },
+            ...(elsewhere ? named([value]) : []),
+          ]}
+          groups={[
+            { label: 'Added here', options: named(own.map(({ name }) => name)) },
+            { label: 'Of the sample', options: named(sample) },
+          ]}
+          onChange={onChange}
+        />
         <Button
           icon={PlusIcon}
           variant="quiet"
