@@ -46,7 +46,7 @@ test('the sample is also written as GGUF, a model is converted without a merge, 
   await expect(page.getByText(/^From the base kitchen moved/)).toHaveText(
     /what both changed most \(50\s%\sby chance\).*; sampled from 8\stensors, /,
   );
-  await page.getByLabel('Also write GGUF').selectOption('Q4_K_M');
+  await page.getByLabel('GGUF for llama.cpp').selectOption('Q4_K_M');
   await merge(page);
   await show(page, 'Files');
   await expect(page.getByRole('button', { name: 'Download model.safetensors' })).toBeVisible();
@@ -61,8 +61,8 @@ test('the sample is also written as GGUF, a model is converted without a merge, 
     await page.getByRole('button', { name: `Remove ${name}` }).click();
   }
   await page.getByRole('combobox', { name: 'Merge method' }).selectOption('passthrough');
-  await page.getByLabel('Also write GGUF').selectOption('F32');
-  await page.getByLabel('GGUF only, no safetensors').check();
+  await page.getByLabel('GGUF for llama.cpp').selectOption('F32');
+  await page.getByLabel('GGUF only').check();
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   const { path } = await downloaded(page, /^Download .*-F32\.gguf$/);
   await expect(page.getByRole('button', { name: 'Download model.safetensors' })).toHaveCount(0);
@@ -89,7 +89,7 @@ test('two LoRAs of the Hub become a LoRA, without the weights of their base', as
   await show(page, 'Files');
   await page.getByRole('combobox', { name: 'Output', exact: true }).selectOption('adapter');
   await expect(page.getByLabel('Combination')).toHaveValue('cat');
-  await page.getByLabel('Also write GGUF').selectOption('F16');
+  await page.getByLabel('GGUF for llama.cpp').selectOption('F16');
   const before = hub.requests.length;
   await merge(page);
   await show(page, 'Files');

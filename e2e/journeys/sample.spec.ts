@@ -23,7 +23,7 @@ test('a saved merge in two clicks, within one ulp of the f64 oracle, and on WebG
   expect((await download).suggestedFilename()).toBe('kitchen-harbour-workshop-task_arithmetic.zip');
   expect(clicks).toBeLessThanOrEqual(2);
   await page.getByRole('button', { name: 'GGUF…' }).click();
-  await expect(page.getByLabel('Also write GGUF')).toBeFocused();
+  await expect(page.getByLabel('GGUF for llama.cpp')).toBeFocused();
   const again = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Download as .zip' }).click();
   await again;

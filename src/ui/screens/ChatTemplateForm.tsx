@@ -1,10 +1,12 @@
 import { useId, useState } from 'react';
 import { BUILT_IN_TEMPLATES, canBeJinja } from '../../formats/chat-template';
-import { ADAPTER_GGUF_TYPES, GGUF_TYPES, type GgufType, usesImportance } from '../../formats/gguf-type';
+import { ADAPTER_GGUF_TYPES, GGUF_TYPES, usesImportance } from '../../formats/gguf-type';
+import { convertOptions } from '../../tools/convert/options';
 import { Button, TextBlock } from '../parts/Button';
 import { LabeledSelect, named } from '../parts/fields';
 import { useAttempt } from '../parts/hooks';
 import { ErrorCard, Problem } from '../parts/Message';
+import { OptionsForm } from '../parts/OptionsForm';
 import { TextParameter } from '../recipe/TextParameter';
 import { buildRecipe } from '../state/built-recipe';
 import type { RecipeState } from '../state/recipe-state';
@@ -102,26 +104,43 @@ export function ChatPreview() {
 /** As the calibration of a model has it. */
 const SELF = 'self';
 
+interface OutputOptionsProps {
+  names: readonly (keyof typeof convertOptions)[];
+}
+
+/** Fields of the output that a conversion has too. */
+export function OutputOptions({ names }: OutputOptionsProps) {
+  const studio = useStudio();
+  const recipe = useStudioState((s) => s.recipe);
+  const { outDtype, output, ggufOnly, shardBytes } = recipe;
+  const types = output === 'adapter' ? ADAPTER_GGUF_TYPES : GGUF_TYPES;
+  const gguf = { ...convertOptions.gguf, values: ['none', ...types] } as const;
+  return (
+    <OptionsForm
+      options={{ ...convertOptions, gguf }}
+      values={{ dtype: outDtype ?? 'same', gguf: ggufOf(recipe) ?? 'none', ggufOnly, shardBytes }}
+      names={names}
+      onChange={({ dtype, gguf: type, ...change }) =>
+        editRecipe(studio, (r) => ({
+          ...{ ...r, ...change },
+          ...(dtype && { outDtype: dtype === 'same' ? null : dtype }),
+          ...(type === 'none' && { gguf: null, ggufOnly: false }),
+          ...(type && type !== 'none' && { gguf: type }),
+        }))
+      }
+    />
+  );
+}
+
 /** Whether the result is also written for llama.cpp, in which type, and what weighs its columns. */
 export function GgufForm() {
   const studio = useStudio();
   const recipe = useStudioState((s) => s.recipe);
-  const { ggufOnly, imatrix, output } = recipe;
   const gguf = ggufOf(recipe);
   const helpId = useId();
-  const isAdapter = output === 'adapter';
-  const types = isAdapter ? ADAPTER_GGUF_TYPES : GGUF_TYPES;
   return (
     <>
-      <LabeledSelect<GgufType | ''>
-        label="Also write GGUF"
-        value={gguf ?? ''}
-        options={[{ value: '', label: 'none' }, ...named(types)]}
-        onChange={(value) => {
-          const chosen = value === '' ? null : value;
-          editRecipe(studio, (r) => ({ ...r, gguf: chosen, ggufOnly: chosen !== null && r.ggufOnly }));
-        }}
-      />
+      <OutputOptions names={['gguf', 'ggufOnly']} />
       {gguf !== null && usesImportance(gguf) ? (
         <div className="labeled">
           <span>Importance matrix</span>
@@ -130,27 +149,17 @@ export function GgufForm() {
             none="nothing, or what its models are calibrated on"
             self={SELF}
             helpId={helpId}
-            value={imatrix ?? ''}
+            value={recipe.imatrix ?? ''}
             onChange={(text) => editRecipe(studio, (r) => ({ ...r, imatrix: text === '' ? null : text }))}
           />
         </div>
       ) : null}
       {gguf === null ? null : (
-        <>
-          <label className="row">
-            <input
-              type="checkbox"
-              checked={ggufOnly}
-              onChange={(event) => editRecipe(studio, (r) => ({ ...r, ggufOnly: event.target.checked }))}
-            />
-            <span>GGUF only, no safetensors</span>
-          </label>
-          <p className="small quiet" id={helpId}>
-            {isAdapter
-              ? 'One file for llama.cpp (--lora) and Ollama (ADAPTER), beside a GGUF of the base.'
-              : 'One file for llama.cpp, LM Studio and Ollama, with the tokenizer inside.'}
-          </p>
-        </>
+        <p className="small quiet" id={helpId}>
+          {recipe.output === 'adapter'
+            ? 'One file for llama.cpp (--lora) and Ollama (ADAPTER), beside a GGUF of the base.'
+            : 'One file for llama.cpp, LM Studio and Ollama, with the tokenizer inside.'}
+        </p>
       )}
     </>
   );

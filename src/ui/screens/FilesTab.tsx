@@ -12,12 +12,12 @@ import { Section } from '../parts/Section';
 import { outputName } from '../state/built-recipe';
 import { fileName } from '../state/job-state';
 import { isRecipeOf } from '../state/recipe-identity';
-import { combinationOf, type OutDtype } from '../state/recipe-state';
-import { recipeProblems, SHARD_BYTES } from '../state/recipe-validation';
+import { combinationOf } from '../state/recipe-state';
+import { recipeProblems } from '../state/recipe-validation';
 import { lastFinished, type RunState } from '../state/runs';
 import { editRecipe, editSlice, methodOf, setView } from '../state/studio';
 import { useParts, useStudio, useStudioState } from '../studio-context';
-import { ChatPreview, ChatTemplateForm, GgufForm } from './ChatTemplateForm';
+import { ChatPreview, ChatTemplateForm, GgufForm, OutputOptions } from './ChatTemplateForm';
 import { PlanProblems } from './PlanSection';
 
 const PushSection = lazy(() => import('../push/PushSection').then((m) => ({ default: m.PushSection })));
@@ -104,13 +104,6 @@ function Streams() {
   );
 }
 
-const dtypes: readonly { value: OutDtype | ''; label: string }[] = choices({
-  '': 'same dtype as base',
-  bfloat16: 'bfloat16',
-  float16: 'float16',
-  float32: 'float32',
-});
-
 const labels: Partial<Record<Combination, string>> = {
   cat: 'cat: exact, ranks add up',
   gram: 'gram: exact, ranks add up',
@@ -177,7 +170,6 @@ function AdapterForm() {
 
 /** Where the files go and in which form they come; a recipe as it is written says the form itself. */
 function Form() {
-  const studio = useStudio();
   const { recipe, models } = useParts('recipe', 'models');
   const problem = recipeProblems(recipe, models, methodOf(recipe)).find((p) => p.place.kind === 'shardBytes');
   if (recipe.asWritten !== null) {
@@ -192,30 +184,7 @@ function Form() {
     <Section title="Output">
       <Destination />
       <AdapterForm />
-      <LabeledSelect
-        label="Dtype"
-        value={recipe.outDtype ?? ''}
-        options={dtypes}
-        onChange={(chosen) => editRecipe(studio, (r) => ({ ...r, outDtype: chosen === '' ? null : chosen }))}
-      />
-      {recipe.output === 'adapter' ? null : (
-        <div className="labeled">
-          <span>Shard size</span>
-          <span className="row">
-            <NumberField
-              className="field mono short"
-              label="Shard size in gigabytes"
-              value={recipe.shardBytes / 1e9}
-              min={SHARD_BYTES.min / 1e9}
-              max={SHARD_BYTES.max / 1e9}
-              step={0.5}
-              invalid={problem !== undefined}
-              onChange={(gb) => editRecipe(studio, (r) => ({ ...r, shardBytes: Math.round(gb * 1e9) }))}
-            />
-            <span className="quiet">GB at most</span>
-          </span>
-        </div>
-      )}
+      <OutputOptions names={recipe.output === 'adapter' ? ['dtype'] : ['dtype', 'shardBytes']} />
       <Problem>{problem?.remedy}</Problem>
       <ChatTemplateForm />
       <div id="files-gguf" className="stack tight">
