@@ -30,7 +30,7 @@ export const convertOptions = {
     kind: 'integer',
     flag: 'shard-size',
     unit: 'bytes',
-    help: 'Most bytes of one file of weights (a number, or such as 5GB).',
+    help: 'Most bytes of one file of weights (a number, or such as 5GB); browsers save several sooner than one.',
     label: 'shard size in MB',
     default: DEFAULT_SHARD_BYTES,
     min: 1_000_000,
