@@ -1,6 +1,6 @@
 /** The npm package: packed, installed in an empty folder without a network, it merges; its formats can be imported. */
 import { execFileSync } from 'node:child_process';
-import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
 import { readSafetensors } from './merged-folder';
@@ -44,7 +44,15 @@ test('installs without a network in an empty folder, merges the sample, and lend
   expect(tensors('merged')).toBe(tensors('base'));
   expect(run('npx', 'amalgam', 'plan', 'recipe.yml')).toContain('linear');
 
-  expect(readdirSync(join(work, 'node_modules/amalgam'))).toContain('SKILL.md');
+  const inside = join(work, 'node_modules/amalgam');
+  for (const page of ['SKILL.md', 'README.md']) {
+    const text = readFileSync(join(inside, page), 'utf8');
+    // no samples, no scripts of the project, no page that is not there
+    expect(text).not.toMatch(/public\/|npm (run|start|ci)/);
+    for (const [, link = ''] of text.matchAll(/\]\((?!https?:)([^)]+)\)/g))
+      expect(existsSync(join(inside, link)), link).toBe(true);
+    expect(text).toContain('npx amalgam merge recipe.yml');
+  }
   writeFileSync(join(work, 'calls.js'), calls);
   expect(run(process.execPath, 'calls.js')).toMatch(
     /^it fits: \d{7} bytes\nperplexity \d+\.\d; The knife ?\w/,

@@ -20,8 +20,13 @@ node(join('src', 'cli', 'amalgam.mjs'), '--version');
 rmSync(PACKAGE, { recursive: true, force: true });
 mkdirSync(PACKAGE);
 const take = (path) => cpSync(join(ROOT, path), join(PACKAGE, path), { recursive: true });
-for (const path of ['dist-command', join('public', 'samples', 'texts'), 'LICENSE', 'README.md']) take(path);
-cpSync(join(ROOT, 'hosting', 'SKILL.md'), join(PACKAGE, 'SKILL.md'));
+for (const path of ['dist-command', join('public', 'samples', 'texts'), 'LICENSE']) take(path);
+const skill = readFileSync(join(ROOT, 'hosting', 'SKILL.md'), 'utf8');
+writeFileSync(join(PACKAGE, 'SKILL.md'), skill);
+// the project's own page is about its studio, scripts and samples, which are not in here
+const examples = readFileSync(join(ROOT, 'README.md'), 'utf8').match(/```js\n[\s\S]*?```\n/g);
+const page = [skill.replace(/^---\n[\s\S]*?\n---\n\s*/, ''), ...examples].join('\n');
+writeFileSync(join(PACKAGE, 'README.md'), page);
 
 const project = join(ROOT, 'tsconfig.json');
 const { compilerOptions } = JSON.parse(readFileSync(project, 'utf8'));
