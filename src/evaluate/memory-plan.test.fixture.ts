@@ -1,8 +1,8 @@
 /** A model of 20 MB with a LoRA and a fine-tune, all zeros, and texts by them whose memory was stated before. */
-import { cpSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { diskFolder, SAMPLES } from '../../e2e/disk-folder';
 import type { EngineTraits } from '../backend/planned-backend';
 import { copyOf } from '../formats/recipe';
@@ -41,6 +41,7 @@ function zeros(shapes: Record<string, number[]>, dtype: 'BF16' | 'F32'): Uint8Ar
 
 function writeModels(): string {
   const folder = mkdtempSync(join(tmpdir(), 'amalgam-memory-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
   const config = {
     ...{ architectures: ['LlamaForCausalLM'], model_type: 'llama', hidden_act: 'silu', rms_norm_eps: 1e-5 },
     ...{ hidden_size: HIDDEN, intermediate_size: INNER, num_hidden_layers: LAYERS, vocab_size: VOCAB },
