@@ -42,8 +42,11 @@ interface Journey {
 /** Runs `use` with a new folder, which is removed afterwards. */
 async function withFolder(use: (folder: string) => Promise<void>): Promise<void> {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'amalgam-journey-')));
-  await use(folder);
-  rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  try {
+    await use(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  }
 }
 
 /** @param serviceWorkers `block` where none is looked at: keeping the app costs as much as opening it */
