@@ -98,7 +98,9 @@ async function main(): Promise<number> {
   } catch (thrown) {
     if (isUnread(thrown)) return EXIT_FAILED;
     const { code, message, hint } = errorReport(thrown);
-    say(`${message}\n${hint}`);
+    const place =
+      /\btoken\b/.test(hint) && !process.env.HF_TOKEN ? ' The command takes it from HF_TOKEN.' : '';
+    say(`${message}\n${hint}${place}`);
     return code === 'Usage' ? EXIT_USAGE : EXIT_FAILED;
   } finally {
     isOver = true;

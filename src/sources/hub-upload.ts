@@ -311,7 +311,7 @@ function noToken(subject: RequestSubject, cause?: unknown): AmalgamError {
   return new AmalgamError(
     'Unauthorized',
     `Pushing to ${subject.host} needs an access token that begins with hf_.`,
-    'Create one with write permission in your account settings there, and paste it.',
+    'Create one with write permission in your account settings there, and give it.',
     { cause },
   );
 }
