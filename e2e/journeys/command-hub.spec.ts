@@ -218,7 +218,7 @@ test('early errors end in words and leave nothing, with downloads in the cache a
     expect(stderr, what).not.toMatch(/^ +at |node:internal|Node\.js v|Something unexpected/m);
     expect(stderr.trim().split('\n').length, `${what}: ${stderr}`).toBeGreaterThan(1);
     // whoever is to give a token is told where
-    expect(stderr.includes('token') ? stderr : 'HF_TOKEN', what).toContain('HF_TOKEN');
+    expect(stderr.includes('access token') ? stderr : 'HF_TOKEN', what).toContain('HF_TOKEN');
     expect(
       readdirSync(work).filter((name) => name.startsWith('.') || name === 'merged'),
       what,

@@ -99,7 +99,9 @@ async function main(): Promise<number> {
     if (isUnread(thrown)) return EXIT_FAILED;
     const { code, message, hint } = errorReport(thrown);
     const place =
-      /\btoken\b/.test(hint) && !process.env.HF_TOKEN ? ' The command takes it from HF_TOKEN.' : '';
+      /access token/.test(message + hint) && !process.env.HF_TOKEN
+        ? ' The command takes it from HF_TOKEN.'
+        : '';
     say(`${message}\n${hint}${place}`);
     return code === 'Usage' ? EXIT_USAGE : EXIT_FAILED;
   } finally {
