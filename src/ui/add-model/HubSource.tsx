@@ -4,10 +4,9 @@ import { formatBytes } from '../../formats/quantity';
 import { parseModelRef } from '../../formats/recipe';
 import { KNOWN_BASES } from '../local/local-files';
 import { SearchIcon } from '../parts/Button';
-import type { useAttempt } from '../parts/hooks';
 import { ErrorCard, Message } from '../parts/Message';
 import { openHub, takeModel } from '../state/models';
-import { type AddTarget, notify, setView } from '../state/studio';
+import { notify, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { HubSettings } from './HubSettings';
 import { HitList, ModelGroup, ModelRow, Take, type TakeProps, useHubSearch } from './ModelList';
@@ -15,13 +14,10 @@ import { HitList, ModelGroup, ModelRow, Take, type TakeProps, useHubSearch } fro
 /** Search as you type, or paste an id or an address; a revision is resolved to its commit and pinned. */
 export function HubSource({
   target,
-  opening: { working: busy, error, attempt, cancel },
+  opening,
   onDone,
-}: {
-  target: AddTarget;
-  opening: ReturnType<typeof useAttempt>;
-  onDone(): void;
-}) {
+}: Pick<TakeProps, 'target' | 'opening'> & { onDone(): void }) {
+  const { error, attempt } = opening;
   const studio = useStudio();
   const hub = useStudioState((s) => s.hub);
   const storage = useStudioState((s) => s.engine.info?.storage);
@@ -88,17 +84,14 @@ export function HubSource({
       )}
       {error ? <ErrorCard error={error} /> : null}
       {search.error && !error ? <ErrorCard error={search.error} /> : null}
-      {text === '' ? (
-        <Suggestions target={target} busy={busy} onOpen={(id) => void open(id)} onCancel={cancel} />
-      ) : null}
+      {text === '' ? <Suggestions target={target} opening={opening} onOpen={(id) => void open(id)} /> : null}
       <HitList
         search={search}
         pasted={pasted}
         text={text}
         target={target}
-        busy={busy}
+        opening={opening}
         onOpen={(id, at) => void open(id, at)}
-        onCancel={cancel}
       />
       <HubSettings />
     </>
@@ -119,17 +112,16 @@ function namedModel(text: string, hubUrl: string): HubId | null {
 /** Before anything is typed: small bases to begin with. */
 function Suggestions({
   target,
-  busy,
+  opening,
   onOpen,
-  onCancel,
-}: Pick<TakeProps, 'target' | 'busy' | 'onCancel'> & { onOpen(id: string): void }) {
+}: Pick<TakeProps, 'target' | 'opening'> & { onOpen(id: string): void }) {
   const models = useStudioState((s) => s.models);
   const bases = KNOWN_BASES.filter(({ id }) => !models.some((m) => m.title === id));
   return target === 'contributor' || bases.length === 0 ? null : (
     <ModelGroup title="Small bases to begin with">
       {bases.map(({ id, bytes }) => (
         <ModelRow key={id} name={id} about={`≈ ${formatBytes(bytes)}`}>
-          <Take id={id} target={target} busy={busy} onTake={() => onOpen(id)} onCancel={onCancel} />
+          <Take id={id} target={target} opening={opening} onTake={() => onOpen(id)} />
         </ModelRow>
       ))}
     </ModelGroup>

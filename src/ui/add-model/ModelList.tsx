@@ -5,6 +5,7 @@ import { formatCounted, formatParameters } from '../../formats/quantity';
 import { parseModelRef } from '../../formats/recipe';
 import type { HubHit, HubQuery, ModelInfo } from '../../reports/models';
 import { Button, LockIcon } from '../parts/Button';
+import type { useAttempt } from '../parts/hooks';
 import { ModelMeta } from '../parts/Section';
 import { takeModel, whyNotAdd } from '../state/models';
 import { lineage } from '../state/roles';
@@ -17,11 +18,12 @@ interface HitListProps {
   pasted: HubId | null;
   text: string;
   target: AddTarget;
-  /** Id of the model being opened. */
-  busy: string | null;
+  opening: Opening;
   onOpen(id: string, revision?: string): void;
-  onCancel(): void;
 }
+
+/** The id of the model that is being opened, and what ends that. */
+type Opening = ReturnType<typeof useAttempt>;
 
 /** A model of a list: its name, what it is, and the button beside. */
 export function ModelRow({
@@ -63,10 +65,10 @@ export function ModelGroup({ title, children }: { title: string; children: React
 }
 
 /** Hits of the Hub search, in groups; a pasted id stands on top, whether the search knows it or not. */
-export function HitList({ search, pasted, text, target, busy, onOpen, onCancel }: HitListProps) {
+export function HitList({ search, pasted, text, target, opening, onOpen }: HitListProps) {
   const known = pasted && search.groups.some((g) => g.hits.some((h) => h.id === pasted.id));
   const take = (id: string, revision?: string) => (
-    <Take id={id} target={target} busy={busy} onTake={() => onOpen(id, revision)} onCancel={onCancel} />
+    <Take id={id} target={target} opening={opening} onTake={() => onOpen(id, revision)} />
   );
   return (
     <div className="stack loose hits" aria-busy={search.status === 'searching'}>
@@ -129,9 +131,8 @@ function HitMeta({ hit }: { hit: HubHit }) {
 export interface TakeProps {
   id: string;
   target: AddTarget;
-  busy: string | null;
+  opening: Opening;
   onTake(): void;
-  onCancel(): void;
 }
 
 const VERBS: Readonly<Record<AddTarget, string>> = {
@@ -141,7 +142,7 @@ const VERBS: Readonly<Record<AddTarget, string>> = {
 };
 
 /** The button that takes a model, or shows why it cannot be taken; while the model opens, the one that ends that. */
-export function Take({ id, target, busy, onTake, onCancel }: TakeProps) {
+export function Take({ id, target, opening: { working: busy, cancel }, onTake }: TakeProps) {
   const taken = useStudioState((s) => {
     const is = (ref: string) => parseModelRef(ref).model.path === id;
     if (s.recipe.base !== null && is(s.recipe.base)) return 'This is the base.';
@@ -155,7 +156,7 @@ export function Take({ id, target, busy, onTake, onCancel }: TakeProps) {
         <span className="small quiet" role="status">
           Opening…
         </span>
-        <Button aria-label={`Cancel: ${id}`} onClick={onCancel}>
+        <Button aria-label={`Cancel: ${id}`} onClick={cancel}>
           Cancel
         </Button>
       </>
