@@ -113,7 +113,7 @@ export function waitWords(
   if (reason === 'rate-limit') {
     const title = announced
       ? `${host} asks to wait ${seconds} s: ${name}`
-      : `${host} asks for fewer requests, and no time can be read from it; ${again}: ${name}`;
+      : `${host} asks for fewer requests and does not show for how long; ${again}: ${name}`;
     return { title, hint: `Wait, or cancel what asks for it.${token}` };
   }
   const why = !online

@@ -73,7 +73,7 @@ test('R30: a time that a page cannot read is not said to be the hub’s', async 
     const opening = openHubModel(session.hub(), 'a/open', undefined, stop.signal);
     const wait = await told;
     expect(waitWords(wait, { now: wait.until - 15_000, hasToken: true })).toEqual({
-      title: `${wait.host} asks for fewer requests, and no time can be read from it; trying again in 15 s: a/open`,
+      title: `${wait.host} asks for fewer requests and does not show for how long; trying again in 15 s: a/open`,
       hint: 'Wait, or cancel what asks for it.',
     });
     stop.abort();

@@ -80,12 +80,14 @@ export function Notices() {
       s.hubWaits.length > 0 ||
       s.job?.stalled !== undefined,
   );
+  // a dialog shows it itself
+  const hasDialog = useStudioState(({ view }) => view.adding !== null || view.recipes !== null);
   if (notices.length === 0 && !waiting) return null;
   return (
     <aside className="notices" aria-label="Notices">
       <ul className="stack">
         <StandingStill />
-        <HubWaiting as="li" />
+        {hasDialog ? null : <HubWaiting as="li" />}
         <RunNotices />
         <UpdateNotice />
         {notices.map((notice) => (
