@@ -151,6 +151,18 @@ export function parseRecipe(text: string): ParsedRecipe {
   return recipe ? { recipe, problems } : { problems };
 }
 
+/** The recipe of a text. @param title of the text @throws AmalgamError `RecipeInvalid` with its first mistake */
+export function recipeOfText(title: string, text: string): Recipe {
+  const { recipe, problems } = parseRecipe(text);
+  if (recipe) return recipe;
+  const [first] = problems;
+  throw new AmalgamError(
+    'RecipeInvalid',
+    `${title} is not a recipe: ${first ? `line ${first.line}: ${first.message}` : 'it is empty'}`,
+    first?.hint ?? 'Choose a recipe in mergekit’s YAML.',
+  );
+}
+
 /** What reads the documents of a text; problems go to the list. */
 type ReadDocuments<T> = (
   documents: readonly Document[],

@@ -1,6 +1,6 @@
 import '../styles/dialogs.css';
 import { type FormEvent, useEffect, useState } from 'react';
-import { parseRecipe } from '../../formats/recipe-yaml';
+import { recipeOfText } from '../../formats/recipe-yaml';
 import { deleteNamed, type NamedRecipe, namedRecipes } from '../local/database';
 import { Button, CloseIcon } from '../parts/Button';
 import { DialogFrame, DialogTabs } from '../parts/DialogFrame';
@@ -10,7 +10,7 @@ import { recipeTitle } from '../state/built-recipe';
 import { openRecipe } from '../state/opened-recipe';
 import { copyShareLink, openSaved, saveRecipe } from '../state/recipe-draft';
 import { remix } from '../state/remixed-recipe';
-import { notify, notifyError, setView, type ViewSlice } from '../state/studio';
+import { notifyError, setView, type ViewSlice } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
 // The example recipes that ship with the studio: YAML files in `recipes/`, each runnable on the sample family.
@@ -102,16 +102,15 @@ function HubRecipe() {
 /** The gallery: one click opens an example. */
 function Examples() {
   const studio = useStudio();
-  const open = (yaml: string) => {
-    const { recipe, problems } = parseRecipe(yaml);
-    if (recipe) openRecipe(studio, recipe);
-    else notify(studio, 'error', problems[0]!.message, problems[0]!.hint);
-  };
   return (
     <ul className="columns">
       {gallery.map(({ id, title, shows, yaml }) => (
         <li key={id} className="grid">
-          <button type="button" className="example grid panel" onClick={() => open(yaml)}>
+          <button
+            type="button"
+            className="example grid panel"
+            onClick={() => openRecipe(studio, recipeOfText(title, yaml))}
+          >
             <strong>{title}</strong>
             <span className="small quiet">{shows}</span>
           </button>

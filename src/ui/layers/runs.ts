@@ -126,13 +126,8 @@ export function useNow(): LayersRun {
   return useMemo((): LayersRun => {
     const own = merged?.recipe ?? built;
     const base = {
-      id: NOW,
-      name: '',
-      place: 0,
-      predicted,
-      recipe: own,
-      kept,
-      settings: null,
+      ...BLANK,
+      ...{ id: NOW, predicted, recipe: own, kept },
       traits: traitsOf(own, predicted.size > 0),
     };
     if (merged) return { ...base, ...mergeOf(merged) };
@@ -167,6 +162,8 @@ function reportsByName(reports: readonly TensorReport[]): ReadonlyMap<string, Te
 
 const NONE: readonly PlanTensor[] = [];
 const NOTHING: PredictedReports = new Map();
+/** A run before its name and its place among the others are known. */
+const BLANK = { name: '', place: -1, predicted: NOTHING, kept: null, settings: null };
 
 type LayersState = Pick<StudioState, 'recipe' | 'models' | 'deltaStatistics' | 'plan'>;
 
@@ -206,18 +203,10 @@ function predictedRun(settings: PredictedRun, state: LayersState): LayersRun {
   const known = made.get(settings);
   if (known && sameItems(known.of, of)) return known.run;
   const run: LayersRun = {
-    id: settings.id,
-    name: '',
-    place: -1,
+    ...BLANK,
+    ...{ id: settings.id, contributors, tensors, reports, predicted: reports, recipe: built, settings },
     state: reports.size > 0 ? 'predicted' : 'planned',
-    contributors,
-    tensors,
-    reports,
-    predicted: reports,
-    recipe: built,
     traits: traitsOf(built, reports.size > 0),
-    kept: null,
-    settings,
   };
   made.set(settings, { of, run });
   return run;
@@ -225,19 +214,12 @@ function predictedRun(settings: PredictedRun, state: LayersState): LayersRun {
 
 /** A finished merge as one of the runs. */
 export function finishedRun(kept: FinishedRun): LayersRun {
+  const { id, report, contributors, planned: tensors } = kept;
   return {
-    id: kept.id,
-    name: '',
-    place: -1,
-    state: 'exact',
-    contributors: kept.contributors,
-    tensors: kept.planned,
-    reports: reportsByName(kept.report.tensors),
-    predicted: NOTHING,
-    recipe: kept.report.recipe,
-    traits: traitsOf(kept.report.recipe, false),
-    kept,
-    settings: null,
+    ...BLANK,
+    ...{ id, contributors, tensors, kept, state: 'exact', recipe: report.recipe },
+    reports: reportsByName(report.tensors),
+    traits: traitsOf(report.recipe, false),
   };
 }
 

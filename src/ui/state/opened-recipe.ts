@@ -1,6 +1,5 @@
 /** Opening a whole recipe in the studio: an example, or a text from elsewhere. */
 
-import { AmalgamError } from '../../errors';
 import type { Combination } from '../../formats/adapter-combination';
 import {
   DEFAULT_SHARD_BYTES,
@@ -39,17 +38,8 @@ export function openRecipe(studio: Studio, recipe: Recipe): void {
 
 /** Opens a recipe's YAML file in the place of the recipe that is there. @throws AmalgamError `RecipeInvalid` */
 export async function openRecipeFile(studio: Studio, file: File): Promise<void> {
-  const { parseRecipe } = await import('../../formats/recipe-yaml');
-  const { recipe, problems } = parseRecipe(await file.text());
-  if (!recipe) {
-    const [first] = problems;
-    throw new AmalgamError(
-      'RecipeInvalid',
-      `${file.name} is not a recipe: ${first ? `line ${first.line}: ${first.message}` : 'it is empty'}`,
-      first?.hint ?? 'Choose a recipe in mergekit’s YAML.',
-    );
-  }
-  openRecipe(studio, recipe);
+  const { recipeOfText } = await import('../../formats/recipe-yaml');
+  openRecipe(studio, recipeOfText(file.name, await file.text()));
   notify(studio, 'note', `Opened the recipe ${file.name}.`, 'Undo brings the recipe before it back.');
 }
 

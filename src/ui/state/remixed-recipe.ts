@@ -1,6 +1,5 @@
 /** The recipe of a merge on the Hub, opened to be changed. */
-import { AmalgamError } from '../../errors';
-import { parseRecipe } from '../../formats/recipe-yaml';
+import { recipeOfText } from '../../formats/recipe-yaml';
 import { openAllOfHub } from './named-models';
 import { openRecipe } from './opened-recipe';
 import { notify, type Studio } from './studio';
@@ -17,16 +16,7 @@ const FOUND = {
  */
 export async function remix(studio: Studio, idOrUrl: string, signal: AbortSignal): Promise<void> {
   const { text, from } = await studio.worker.publishedRecipe(idOrUrl, signal);
-  const { recipe, problems } = parseRecipe(text);
-  if (!recipe) {
-    const [first] = problems;
-    throw new AmalgamError(
-      'RecipeInvalid',
-      `The recipe of ${idOrUrl} cannot be read${first ? `: line ${first.line}: ${first.message}` : '.'}`,
-      first?.hint ?? 'Open the model itself.',
-    );
-  }
-  openRecipe(studio, recipe);
+  openRecipe(studio, recipeOfText(`What ${idOrUrl} says of its merge`, text));
   // whoever opens a recipe of the Hub wants its models from there
   void openAllOfHub(studio);
   if (from === 'base_model') {
