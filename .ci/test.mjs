@@ -19,7 +19,8 @@ const LAST_LINES = 30;
 /** Name and command of each phase. */
 const PHASES = [
   ['journeys', 'playwright', 'test'],
-  ['unit', 'vitest', 'run', '--project', 'unit', '--outputFile.json=test-results/unit.json'],
+  // two at once: what waits in one leaves its core to the other
+  ['unit', 'vitest', 'run', '--project', 'unit', '--maxWorkers=2', '--outputFile.json=test-results/unit.json'],
   ['browser', 'vitest', 'run', '--project', 'browser', '--outputFile.json=test-results/browser.json'],
   ['gpu', 'vitest', 'run', '--project', 'gpu', '--outputFile.json=test-results/gpu.json'],
   ['types', 'tsc', '--noEmit'],
