@@ -20,7 +20,15 @@ const LAST_LINES = 30;
 const PHASES = [
   ['journeys', 'playwright', 'test'],
   // two at once: what waits in one leaves its core to the other
-  ['unit', 'vitest', 'run', '--project', 'unit', '--maxWorkers=2', '--outputFile.json=test-results/unit.json'],
+  [
+    'unit',
+    'vitest',
+    'run',
+    '--project',
+    'unit',
+    '--maxWorkers=2',
+    '--outputFile.json=test-results/unit.json',
+  ],
   ['browser', 'vitest', 'run', '--project', 'browser', '--outputFile.json=test-results/browser.json'],
   ['gpu', 'vitest', 'run', '--project', 'gpu', '--outputFile.json=test-results/gpu.json'],
   ['types', 'tsc', '--noEmit'],
