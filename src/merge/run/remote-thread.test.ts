@@ -125,13 +125,19 @@ async function merged(
     const location = join(out, `${threads}-${file}`);
     const begun = openSync(location, 'w');
     const handle = openFile(location);
+    const underWay = new Set<number>();
     return {
       location,
       begun,
+      underWay,
       ...(places && { place: { kind: 'disk' as const, location } }),
       async write(bytes: Uint8Array<ArrayBuffer>, at: number) {
         written++;
+        underWay.add(at);
+        // a disk that takes longer than the thread's answer
+        await new Promise((resolve) => setTimeout(resolve, 5));
         handle.write(bytes, { at });
+        underWay.delete(at);
       },
     };
   };
@@ -155,6 +161,9 @@ async function merged(
         const sink = sinkOf(shard.file);
         return {
           ...sink,
+          async finishTensors(_, [part]) {
+            expect([...sink.underWay].filter((at) => at < part!.end)).toEqual([]);
+          },
           finish: async () =>
             void files.push(Uint8Array.from(readFileSync(sink.location)).slice(shard.header.length)),
           abort() {},

@@ -79,8 +79,8 @@ export function LayersCanvas({ view }: { view: CanvasView }) {
   const expanded = useStudioState((s) => s.view.expanded);
   const narrow = useNarrow();
   const { columns, difference, grid, metric, scale } = view;
-  // heads lie where one block has all the room, and stand elsewhere
-  const isFlat = columns.length === 1 && grid.modules.every(({ label }) => label.length <= 8);
+  // heads lie where one block has all the room, and stand elsewhere, as on a phone, beside the means
+  const isFlat = columns.length === 1 && grid.modules.every(({ label }) => label.length <= 8) && !narrow;
   const heads = isFlat ? HEAD : headHeight(grid);
   const cell = useRowHeight(root, grid.layers.length, heads);
   const open = useCallback(
