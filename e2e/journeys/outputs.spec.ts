@@ -95,7 +95,8 @@ test('two LoRAs of the Hub become a LoRA, without the weights of their base', as
   await show(page, 'Files');
   const asked = hub.requests.slice(before).map(({ path }) => path);
   expect(asked.some((path) => path.includes('kitchen'))).toBe(true);
-  expect(asked.filter((path) => path.includes('amalgam/base'))).toEqual([]);
+  // the plan of before may still read its small files
+  expect(asked.filter((path) => /amalgam\/base\/.*\.safetensors/.test(path))).toEqual([]);
   const { path } = await downloaded(page, /^Download adapter_model\.safetensors$/);
   const { tensors } = readSafetensors(readFileSync(path));
   const shapes = [...tensors].filter(([name]) => name.endsWith('lora_A.weight')).map(([, t]) => t.shape[0]);
