@@ -42,3 +42,9 @@ export function giveBack(buffer: ArrayBuffer): void {
   kept += byteLength;
   spare.push(buffer);
 }
+
+/** Everything in the pool, for another thread to give back there. */
+export function takeSpares(): ArrayBuffer[] {
+  kept = 0;
+  return spare.splice(0);
+}

@@ -20,6 +20,7 @@ import { openHashedInputs } from '../../host/weight-inputs';
 import { scaledValues } from '../../inputs/kind-updates';
 import { memoryFolder, openerOf } from '../../inputs/memory-models.test.support';
 import type { ModelFolder } from '../../sources/model-folder';
+import { giveBack, spareArray, takeSpares } from '../../sources/spare-arrays';
 import { methodById } from '../methods';
 import { finishGguf } from '../plan/finished-gguf';
 import type { Plan } from '../plan/plan';
@@ -301,6 +302,17 @@ test.each(['gguf: Q8_0', 'gguf: Q4_K_M, gguf_only: true'])('a GGUF file, %s', as
   expect(one.files.length).toBe(amalgam.includes('only') ? 1 : 2);
   const several = await merged(plan, from, 3);
   expect(several.files.map(treeHashOf)).toEqual(one.files.map(treeHashOf));
+});
+
+test('memory that came with a merged unit goes to a thread with another one', async () => {
+  const plan = await planOf(textOf('ties'));
+  takeSpares();
+  // threads of the test have the pool of this one: what crosses keeps its contents, and is another array there
+  const came = spareArray(2 ** 24).fill(7);
+  giveBack(came.buffer);
+  await merged(plan, folders, 2);
+  expect(came.byteLength).toBe(0);
+  expect(spareArray(2 ** 24)[0]).toBe(7);
 });
 
 test('an error of a thread is the error of the run, and what another reader found of a file has to agree', async () => {

@@ -5,6 +5,7 @@ import type { GgufPlan } from '../../gguf/gguf-plan';
 import { moved, openThreads, type ThreadOwner, threadPool } from '../../host/threads';
 import type { HashedInputs } from '../../host/weight-inputs';
 import type { ContributorReport, WorkSeconds } from '../../reports/job';
+import { takeSpares } from '../../sources/spare-arrays';
 import type { HashPieces } from '../../write/destination';
 import type { Plan } from '../plan/plan';
 import type { WholeModel } from '../tensor/delta-pipeline';
@@ -35,6 +36,7 @@ export interface MergeCalls {
     unit: MergeUnit,
     wholeModel: WholeModel | undefined,
     prepared: PreparedOutline[] | undefined,
+    spares: readonly ArrayBuffer[],
   ): Promise<MergedUnit>;
   hash: HashPieces;
 }
@@ -112,7 +114,9 @@ export async function openMergeThreads(options: MergeThreadsOptions): Promise<Op
     measure: () => ask('measure', []),
     merge(unit, wholeModel) {
       const outlines = prepared && unit.tensors.map((name) => outlineOf(prepared, plan, name));
-      return ask('merge', [unit, wholeModel, outlines]);
+      // memory that came with merged units, and is used again there alone
+      const spares = takeSpares();
+      return ask('merge', [unit, wholeModel, outlines, spares], spares);
     },
     hash: (file, pieces) => ask('hash', [file, pieces]),
     close: terminate,

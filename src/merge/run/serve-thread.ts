@@ -69,7 +69,8 @@ export function openMerging(work: MergeWork, tools: ThreadTools): MergeCalls {
         advance: (tensor, bytes) => tools.tell(owner.measuring('advance', tensor, bytes)),
         end: () => tools.tell(owner.measuring('end')),
       }),
-    async merge(unit, wholeModel, prepared) {
+    async merge(unit, wholeModel, prepared, spares) {
+      for (const buffer of spares) giveBack(buffer);
       for (const [file, handle] of outputs) {
         if (unit.outputs.some((output) => output.file === file)) continue;
         handle.close();
