@@ -99,8 +99,7 @@ export function weightedSum(
 }
 
 // Δ = scale · L·R on a run of flat elements, stored or added: shaders/sums/low-rank.wgsl. Every element sums in the order of k;
-// four rows share what is loaded of R.
-
+// four rows share what is loaded of R. Rows one behind the other go by its panels of eight columns, from front to back.
 
 @inline
 function put(out: usize, sum: v128, scale: f32, add: bool): void {
@@ -108,124 +107,45 @@ function put(out: usize, sum: v128, scale: f32, add: bool): void {
   v128.store(out, add ? flush(f32x4.add(v128.load(out), scaled)) : scaled);
 }
 
-// Whether the factors have small values (lanes.ts), as a type, so that there are loops without a question: i32 yes, u32 no.
-
-/** One element. */
-function single<S>(left: usize, right: usize, pitch: usize, rank: i32, to: usize, scale: f32, add: bool): void {
-  let sum: f32 = 0;
-  for (let k = 0; k < rank; k++) {
-    sum = roundedOne(sum + roundedOne(load<f32>(left + (<usize>k << 2)) * load<f32>(right), isSigned<S>()), isSigned<S>());
-    right += pitch;
-  }
-  const scaled = flushOne(sum * scale);
-  store<f32>(to, add ? flushOne(load<f32>(to) + scaled) : scaled);
-}
-
-/** Part of one row: n columns from `right` on. */
-function rowPart<S>(
-  left: usize,
-  right: usize,
-  pitch: usize,
-  rank: i32,
-  out: usize,
-  n: i32,
-  scale: f32,
-  add: bool,
-): void {
-  let c = 0;
-  for (; c + 16 <= n; c += 16) {
-    let s0 = f32x4.splat(0);
-    let s1 = s0;
-    let s2 = s0;
-    let s3 = s0;
-    let r = right + (<usize>c << 2);
-    for (let k = 0; k < rank; k++) {
-      const l = v128.load32_splat(left + (<usize>k << 2));
-      s0 = rounded(f32x4.add(s0, rounded(f32x4.mul(l, v128.load(r)), isSigned<S>())), isSigned<S>());
-      s1 = rounded(f32x4.add(s1, rounded(f32x4.mul(l, v128.load(r, 16)), isSigned<S>())), isSigned<S>());
-      s2 = rounded(f32x4.add(s2, rounded(f32x4.mul(l, v128.load(r, 32)), isSigned<S>())), isSigned<S>());
-      s3 = rounded(f32x4.add(s3, rounded(f32x4.mul(l, v128.load(r, 48)), isSigned<S>())), isSigned<S>());
-      r += pitch;
-    }
-    const to = out + (<usize>c << 2);
-    put(to, s0, scale, add);
-    put(to + 16, s1, scale, add);
-    put(to + 32, s2, scale, add);
-    put(to + 48, s3, scale, add);
-  }
-  for (; c < n; c++) {
-    const at = <usize>c << 2;
-    single<S>(left, right + at, pitch, rank, out + at, scale, add);
-  }
-}
-
-/** Rows of R whose eight columns fit the scratch. */
-const PANEL_RANK: i32 = 1024;
-
-/** Rows for which it pays to lay out R anew. */
-const MANY: i32 = 8;
-
 @inline
 function put8(to: usize, low: v128, high: v128, scale: f32, add: bool): void {
   put(to, low, scale, add);
   put(to + 16, high, scale, add);
 }
 
-/** Four rows by eight columns of R, [rank][8]. */
+/** Up to four rows by a panel. */
 @inline
-function fourRows(left: usize, rank: i32, r: usize, to: usize, pitch: usize, scale: f32, add: bool): void {
+function fourRows(left: usize, rank: i32, panel: usize, to: usize, pitch: usize, count: i32, scale: f32, add: bool): void {
   const deep = <usize>rank << 2;
-  fourByEight(left, left + deep, left + 2 * deep, left + 3 * deep, 4, r, 32, rank);
+  const third = left + (count > 2 ? 2 * deep : 0);
+  const fourth = left + (count > 3 ? 3 * deep : 0);
+  fourByEight(left, left + deep, third, fourth, 4, panel, 32, rank);
   put8(to, low0, high0, scale, add);
   put8(to + pitch, low1, high1, scale, add);
-  put8(to + 2 * pitch, low2, high2, scale, add);
-  put8(to + 3 * pitch, low3, high3, scale, add);
+  if (count > 2) put8(to + 2 * pitch, low2, high2, scale, add);
+  if (count > 3) put8(to + 3 * pitch, low3, high3, scale, add);
+}
+
+/** One row by a panel; `small`: a value of the factors is (lanes.ts). */
+function oneRow(left: usize, rank: i32, panel: usize, to: usize, scale: f32, add: bool, small: bool): void {
+  let low = f32x4.splat(0);
+  let high = low;
+  for (const end = left + (<usize>rank << 2); left < end; left += 4) {
+    const l = v128.load32_splat(left);
+    low = f32x4.add(low, rounded(f32x4.mul(l, v128.load(panel)), small));
+    high = f32x4.add(high, rounded(f32x4.mul(l, v128.load(panel, 16)), small));
+    if (small) {
+      low = flush(low);
+      high = flush(high);
+    }
+    panel += 32;
+  }
+  put8(to, low, high, scale, add);
 }
 
 /**
- * Whole rows, a multiple of four, of a matrix without small values. Eight columns of R are laid close together first:
- * rows of 2^n floats would all want the same few lines of the first cache.
- */
-function manyRows(
-  left: usize,
-  right: usize,
-  cols: i32,
-  rank: i32,
-  out: usize,
-  rows: i32,
-  scale: f32,
-  add: bool,
-  scratch: usize,
-): void {
-  const pitch = <usize>cols << 2;
-  const deep = <usize>rank << 2;
-  let c = 0;
-  for (; c + 8 <= cols; c += 8) {
-    let r = right + (<usize>c << 2);
-    for (let k = scratch; k < scratch + (deep << 3); k += 32) {
-      v128.store(k, v128.load(r));
-      v128.store(k, v128.load(r, 16), 16);
-      r += pitch;
-    }
-    let l = left;
-    let to = out + (<usize>c << 2);
-    for (let row = 0; row < rows; row += 4) {
-      fourRows(l, rank, scratch, to, pitch, scale, add);
-      l += 4 * deep;
-      to += 4 * pitch;
-    }
-  }
-  for (; c < cols; c++) {
-    const at = <usize>c << 2;
-    for (let row: usize = 0; row < <usize>rows; row++) {
-      single<u32>(left + row * deep, right + at, pitch, rank, out + row * pitch + at, scale, add);
-    }
-  }
-}
-
-/**
- * Elements first … first + n − 1 of a matrix with `cols` columns. `left` [rows, rank] and `right` [rank, cols] are whole;
- * `small`: one of their values is (lanes.ts). `scratch`: 32 KiB.
+ * Elements first … first + n − 1 of a matrix with `cols` columns. `left` [rows, rank] and the panels at `right` are whole;
+ * `small`: one of their values is. `scratch`: 32 bytes.
  */
 export function lowRank(
   left: usize,
@@ -242,25 +162,48 @@ export function lowRank(
 ): void {
   const pitch = <usize>cols << 2;
   const deep = <usize>rank << 2;
-  const row = <i64>first / cols;
-  let col = <i32>(<i64>first - row * cols);
-  let l = left + <usize>row * deep;
-  for (let e = 0; e < n; ) {
-    const to = out + (<usize>e << 2);
-    const fours = col == 0 && rank <= PANEL_RANK && !small ? (n - e) / cols & ~3 : 0;
-    if (fours >= MANY) {
-      manyRows(l, right, cols, rank, to, fours, scale, add, scratch);
-      e += fours * cols;
-      l += <usize>fours * deep;
-    } else {
-      const part = min(cols - col, n - e);
-      const r = right + (<usize>col << 2);
-      if (small) rowPart<i32>(l, r, pitch, rank, to, part, scale, add);
-      else rowPart<u32>(l, r, pitch, rank, to, part, scale, add);
-      e += part;
-      col = 0;
-      l += deep;
+  const firstRow = <i64>first / cols;
+  // columns before `from` of the first row and from `until` on of the last are not meant
+  const from = <i32>(<i64>first - firstRow * cols);
+  const rows = (from + n + cols - 1) / cols;
+  const until = from + n - (rows - 1) * cols;
+  left += <usize>firstRow * deep;
+  out -= <usize>from << 2;
+  for (let c = 0; c < cols; c += 8) {
+    const begin = c < from ? 1 : 0;
+    const end = c + 8 > until ? rows - 1 : rows;
+    let l = left + begin * deep;
+    let to = out + (<usize>c << 2) + begin * pitch;
+    let row = c + 8 > cols ? end : begin;
+    for (; row + 4 <= end && !small; row += 4) {
+      fourRows(l, rank, right, to, pitch, 4, scale, add);
+      l += 4 * deep;
+      to += 4 * pitch;
     }
+    if (row + 2 <= end && !small) {
+      fourRows(l, rank, right, to, pitch, end - row, scale, add);
+      row = end;
+    }
+    for (; row < end; row++) {
+      oneRow(l, rank, right, to, scale, add, small);
+      l += deep;
+      to += pitch;
+    }
+    if (c + 8 > cols || (c < from && from < c + 8) || (c < until && until < c + 8)) {
+      for (row = 0; row < rows; row++) {
+        const least = row == 0 ? max(c, from) : c;
+        const most = min(min(c + 8, cols), row == rows - 1 ? until : cols);
+        if (least >= most || most - least == 8) continue;
+        // what is beside them goes along, and stays as it is
+        to = out + <usize>row * pitch;
+        const at = scratch + (<usize>(least - c) << 2);
+        const bytes = <usize>(most - least) << 2;
+        memory.copy(at, to + (<usize>least << 2), bytes);
+        oneRow(left + <usize>row * deep, rank, right, scratch, scale, add, small);
+        memory.copy(to + (<usize>least << 2), at, bytes);
+      }
+    }
+    right += deep << 3;
   }
 }
 

@@ -1,6 +1,6 @@
 // LoRA update of a tile, never materialized elsewhere: Δ[row, col] = scale · Σ_k L[row, k] · R[k, col].
-// left: L [rows, rank] row-major, right: R [rank, cols] row-major, f32; the tile covers flat elements
-// first … first + elements − 1 of a [rows, cols] tensor. `add` = 1 adds Δ to values, 0 stores it.
+// left: L [rows, rank] row-major, right: R [rank, cols] in panels of eight columns, each [rank][8], f32; the tile covers flat
+// elements first … first + elements − 1 of a [rows, cols] tensor. `add` = 1 adds Δ to values, 0 stores it.
 // The sum runs over k in order, every product and sum rounded to f32: same bits on CPU and GPU.
 
 @compute @workgroup_size(64)
@@ -13,7 +13,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let col = flat - row * params.cols;
     var sum = 0.0;
     for (var k = 0u; k < params.rank; k++) {
-      sum = exact(sum + exact(left[row * params.rank + k] * right[k * params.cols + col]));
+      let r = right[((col >> 3u) * params.rank + k) * 8u + (col & 7u)];
+      sum = exact(sum + exact(left[row * params.rank + k] * r));
     }
     let delta = exact(sum * params.scale);
     if (params.add == 1u) {

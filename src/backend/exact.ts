@@ -18,7 +18,16 @@ export function exact(x: number): number {
 /** Values that the host gives to kernels, each as `exact` makes it: coefficients, factors, scores. */
 export function exactFloats(values: ArrayLike<number>): Float32Array<ArrayBuffer> {
   const floats = new Float32Array(values.length);
-  // not Float32Array.from, which goes by an iterator: factors of an adapter have millions of values
-  for (let i = 0; i < floats.length; i++) floats[i] = exact(values[i]!);
+  floats.set(values);
+  return flushFloats(floats);
+}
+
+/** The same of floats, in place. */
+export function flushFloats<T extends Float32Array>(floats: T): T {
+  const words = new Int32Array(floats.buffer, floats.byteOffset, floats.length);
+  for (let i = 0; i < words.length; i++) {
+    const word = words[i]!;
+    if (((word << 1) - 1) >>> 0 < 0x1000000) words[i] = word & 0x80000000;
+  }
   return floats;
 }

@@ -2,6 +2,7 @@
 import { AmalgamError } from '../errors';
 import { isWeightDtype, type WeightDtype } from '../formats/dtype';
 import { decodeToF32 } from '../formats/half';
+import { giveBack, spareArray } from '../sources/spare-arrays';
 import type { LowRank, ReadTensor, TensorRef, TensorView } from './tensor-view';
 
 export type { ReadTensor };
@@ -40,8 +41,11 @@ export async function readF32(ref: TensorRef, read: ReadTensor): Promise<Float32
   // what is derived comes as floats in memory of its own
   const values = ref.derived
     ? new Float32Array(bytes.buffer, bytes.byteOffset, count)
-    : new Float32Array(count);
-  if (!ref.derived) decodeToF32(bytes, dtype, values);
+    : new Float32Array(spareArray(count * 4).buffer, 0, count);
+  if (!ref.derived) {
+    decodeToF32(bytes, dtype, values);
+    giveBack(bytes.buffer);
+  }
   // infinities and NaN make NaN of zero
   let zero = 0;
   for (let i = 0; i < values.length; i++) zero += 0 * values[i]!;

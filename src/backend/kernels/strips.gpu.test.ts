@@ -284,7 +284,7 @@ describe.each(SIZES)('%i elements', (n) => {
         lowRank,
         () => ({
           left: floats((Math.ceil(n / cols) + 2) * rank, seed),
-          right: floats(rank * cols, seed + 2),
+          right: floats(rank * Math.ceil(cols / 8) * 8, seed + 2),
           values: floats(n + 2, seed + 4),
         }),
         { elements: n, first: Math.min(cols - 1, 9), cols, rank, slot: 2, add, scale: 0.75 },

@@ -85,7 +85,7 @@ it('waits for the engine in every pass: no more than one tile’s stored bytes a
     ...engine,
     keptBytes: 0,
     write(buffer, byteOffset, data, handOver) {
-      if (handOver) queued += data.byteLength;
+      if (buffer.label === 'raw' || buffer.label === 'stored tile') queued += data.byteLength;
       most = Math.max(most, queued);
       engine.write(buffer, byteOffset, data, handOver);
     },

@@ -4,7 +4,7 @@
  */
 
 import { type Backend, type BackendBuffer, dispatchWork } from '../../backend/backend';
-import { exact, exactFloats } from '../../backend/exact';
+import { exact, exactFloats, flushFloats } from '../../backend/exact';
 import { BLOCK } from '../../backend/kernel';
 import { decode, inputWords, type SLOT_FORM } from '../../backend/kernels/encoding';
 import { innerProducts } from '../../backend/kernels/products';
@@ -13,6 +13,7 @@ import { lowRank, subtract } from '../../backend/kernels/sums';
 import { weightBytes } from '../../formats/dtype';
 import { loadFactorValues, type ReadTensor, readF32, weightDtype } from '../../inputs/stored-tensor';
 import type { TensorRef, TensorView } from '../../inputs/tensor-view';
+import { giveBack, spareArray } from '../../sources/spare-arrays';
 import type { TensorPlan } from '../plan/plan';
 import { DEFAULT_KEPT_BYTES } from './device-budget';
 import { cutTiles, type Tile } from './tiles';
@@ -341,6 +342,7 @@ async function loadFactors(
   return m ? { ...factors, magnitude: m } : factors;
 }
 
+/** @param left it and `right` are done with afterwards */
 export function uploadFactors(
   engine: Backend,
   left: Float32Array<ArrayBuffer>,
@@ -349,10 +351,14 @@ export function uploadFactors(
   cols: number,
   scale: number,
 ): Factors {
-  const l = engine.allocate(left.byteLength, 'left factor');
-  const r = engine.allocate(right.byteLength, 'right factor');
-  engine.write(l, 0, new Uint8Array(exactFloats(left).buffer));
-  engine.write(r, 0, new Uint8Array(exactFloats(right).buffer));
+  const upload = (values: Float32Array<ArrayBuffer>, label: string) => {
+    const buffer = engine.allocate(values.byteLength, label);
+    engine.write(buffer, 0, bytesOf(flushFloats(values)), true);
+    return buffer;
+  };
+  const panels = columnPanels(right, rank, cols);
+  giveBack(right.buffer);
+  const [l, r] = [upload(left, 'left factor'), upload(panels, 'right factor')];
   return {
     left: l,
     right: r,
@@ -364,4 +370,23 @@ export function uploadFactors(
       engine.free(r);
     },
   };
+}
+
+const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array<ArrayBuffer>) =>
+  new Uint8Array(buffer, byteOffset, byteLength);
+
+/** Columns that lie close together in R of the kernel: shaders/sums/low-rank.wgsl. */
+const PANEL = 8;
+
+/** R [rank, cols], row after row, in panels of columns; the last is filled up with zeros. */
+function columnPanels(right: Float32Array, rank: number, cols: number): Float32Array<ArrayBuffer> {
+  const length = Math.ceil(cols / PANEL) * PANEL * rank;
+  const panels = new Float32Array(spareArray(length * 4).buffer, 0, length);
+  if (cols % PANEL > 0) panels.fill(0, length - PANEL * rank);
+  for (let k = 0; k < rank; k++) {
+    for (let c = 0; c < cols; c++) {
+      panels[(c - (c % PANEL)) * rank + k * PANEL + (c % PANEL)] = right[k * cols + c]!;
+    }
+  }
+  return panels;
 }
