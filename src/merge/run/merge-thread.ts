@@ -10,7 +10,14 @@ import type { FilePlace } from '../../write/destination';
 import { type FilePart, partWriter } from '../../write/shard-writer';
 import type { MergeMethod } from '../method';
 import type { Plan, TensorPlan } from '../plan/plan';
-import { type ComputeSettings, computeTensor, openComputed, type TensorPart } from '../tensor/computation';
+import {
+  type ComputeSettings,
+  computeTensor,
+  openComputed,
+  roomFor,
+  type TensorPart,
+  type WorkspaceRoom,
+} from '../tensor/computation';
 import type { WholeModel } from '../tensor/delta-pipeline';
 import type { Prepared } from '../tensor/prepared';
 import type { Emit, TensorStatistics } from '../tensor/tensor-outcome';
@@ -21,7 +28,7 @@ import { type MeasuringProgress, measuredTensors, measureWholeModel } from './wh
 
 /** Tensors that follow each other in a file, and where their bytes go. */
 export interface MergeUnit {
-  tensors: readonly string[];
+  tensors: readonly TensorPlan[];
   outputs: readonly UnitOutput[];
   /** Of the one tensor only this is to be merged. */
   part?: TensorPart;
@@ -49,7 +56,7 @@ export interface MergeThread {
   /** Measures whole models where a method asks for it, before anything is merged. */
   measure(progress?: MeasuringProgress): Promise<WholeModel | undefined>;
   /** @param following the tensor that will probably come next, to be read ahead */
-  merge(unit: MergeUnit, wholeModel: WholeModel | undefined, following?: string): Promise<MergedUnit>;
+  merge(unit: MergeUnit, wholeModel: WholeModel | undefined, following?: TensorPlan): Promise<MergedUnit>;
   close(): void;
 }
 
@@ -66,7 +73,11 @@ export type OpenEncoder = (
 ) => TensorEncoder;
 
 export interface MergeThreadOptions extends RunWorkspaceOptions {
-  plan: Pick<Plan, 'tensors' | 'recipe'>;
+  plan: Pick<Plan, 'recipe'>;
+  /** Of all that will be merged and measured ({@link mergeRoom}). */
+  room: WorkspaceRoom;
+  /** What whole models are measured by, where a method asks for that. */
+  measured: readonly TensorPlan[];
   methods: ReadonlyMap<string, MergeMethod>;
   read: ReadTensor;
   write(output: UnitOutput, bytes: Uint8Array<ArrayBuffer>, at: number): Promise<void>;
@@ -86,9 +97,7 @@ const SHORT_ELEMENTS = 2 ** 23;
 
 export function openMergeThread(options: MergeThreadOptions): MergeThread {
   const { plan, methods, read, prepared, signal } = options;
-  const byName = new Map(plan.tensors.map((tensor) => [tensor.name, tensor]));
-  const swept = new Set([...plan.tensors.filter(isComputed), ...measuredTensors(plan, methods)]);
-  const run = openRunWorkspace([...swept], options);
+  const run = openRunWorkspace(options.room, options);
   let ahead: { tensor: TensorPlan; task: TensorTask } | undefined;
   const open = (t: TensorPlan): TensorTask => openComputed(t, methodOf(t, methods), run.work, read, prepared);
   const lookAhead = (tensor: TensorPlan | undefined) => {
@@ -156,7 +165,7 @@ export function openMergeThread(options: MergeThreadOptions): MergeThread {
     measure: (progress) =>
       run.retrying(() =>
         measureWholeModel({
-          ...{ plan, methods, read, ...settingsOf(plan) },
+          ...{ plan: { tensors: options.measured }, methods, read, ...settingsOf(plan) },
           work: run.work,
           engine: run.work.engine,
           onTensor: () => throwIfCanceled(signal),
@@ -164,29 +173,25 @@ export function openMergeThread(options: MergeThreadOptions): MergeThread {
         }),
       ),
     async merge({ tensors, outputs, part }, wholeModel, following) {
-      const opened = part && openPart(byName.get(tensors[0]!)!, part);
+      const opened = part && openPart(tensors[0]!, part);
       const writers = outputs.map((output) =>
         partWriter(output.at + (opened?.first ?? 0), (bytes, at) => options.write(output, bytes, at)),
       );
+      const names = tensors.map(({ name }) => name);
       const sinks = outputs.map(({ isEncoded }, i): TensorEncoder => {
         const { append } = writers[i]!;
-        return isEncoded ? options.encoder!(tensors, append) : { append, finishTensor: async () => {} };
+        return isEncoded ? options.encoder!(names, append) : { append, finishTensor: async () => {} };
       });
       const statistics: MergedUnit['statistics'] = [];
-      for (const [i, name] of tensors.entries()) {
+      for (const [i, tensor] of tensors.entries()) {
         const next = tensors[i + 1] ?? following;
         const put: Emit = async (bytes) => {
           for (const sink of sinks) await sink.append(bytes);
-          options.onBytes?.(bytes.byteLength, name);
+          options.onBytes?.(bytes.byteLength, tensor.name);
         };
         const merged = opened
           ? await mergePart(opened.task, wholeModel, put)
-          : await mergeTensor(
-              byName.get(name)!,
-              wholeModel,
-              next === undefined ? undefined : byName.get(next),
-              put,
-            );
+          : await mergeTensor(tensor, wholeModel, next, put);
         for (const sink of sinks) await sink.finishTensor();
         statistics.push(merged);
       }
@@ -198,6 +203,14 @@ export function openMergeThread(options: MergeThreadOptions): MergeThread {
       run.close();
     },
   };
+}
+
+/** The room that the threads of a run need. */
+export function mergeRoom(
+  { tensors }: Pick<Plan, 'tensors'>,
+  methods: ReadonlyMap<string, MergeMethod>,
+): WorkspaceRoom {
+  return roomFor(new Set([...tensors.filter(isComputed), ...measuredTensors({ tensors }, methods)]), methods);
 }
 
 /** How the tensors of a plan are computed. */

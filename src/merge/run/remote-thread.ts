@@ -7,16 +7,26 @@ import type { HashedInputs } from '../../host/weight-inputs';
 import type { ContributorReport, WorkSeconds } from '../../reports/job';
 import { takeSpares } from '../../sources/spare-arrays';
 import type { HashPieces } from '../../write/destination';
-import type { Plan } from '../plan/plan';
+import { methodById } from '../methods';
+import type { Plan, TensorPlan } from '../plan/plan';
+import { isAsStored } from '../tensor/computation';
 import type { WholeModel } from '../tensor/delta-pipeline';
 import type { Prepared } from '../tensor/prepared';
-import type { MergedUnit, MergeThread, MergeUnit } from './merge-thread';
+import {
+  type MergedUnit,
+  type MergeThread,
+  type MergeThreadOptions,
+  type MergeUnit,
+  mergeRoom,
+} from './merge-thread';
 import type { MergeThreads, RunOptions, UnitWrite } from './run';
-import type { MeasuringProgress } from './whole-model';
+import { type MeasuringProgress, measuredTensors } from './whole-model';
 
 /** What a thread merges of. */
-export interface MergeWork {
-  plan: Pick<Plan, 'tensors' | 'recipe'>;
+export interface MergeWork extends Pick<MergeThreadOptions, 'room' | 'measured'> {
+  plan: Pick<Plan, 'recipe'>;
+  /** Tensors that are more than a few words, or measured: a unit names them by their place here; the others come with it. */
+  told: readonly TensorPlan[];
   gguf?: { plan: GgufPlan; importance?: ColumnImportance };
   isPrepared: boolean;
   tileElements?: number;
@@ -33,7 +43,7 @@ export interface PreparedOutline {
 export interface MergeCalls {
   measure(): Promise<WholeModel | undefined>;
   merge(
-    unit: MergeUnit,
+    unit: Omit<MergeUnit, 'tensors'> & { tensors: (TensorPlan | number)[] },
     wholeModel: WholeModel | undefined,
     prepared: PreparedOutline[] | undefined,
     spares: readonly ArrayBuffer[],
@@ -76,6 +86,9 @@ export interface OpenMergeThreads extends MergeThreads {
 /** @throws AmalgamError `WorkerDied` */
 export async function openMergeThreads(options: MergeThreadsOptions): Promise<OpenMergeThreads> {
   const { inputs, count, prepared, plan } = options;
+  const measured = measuredTensors(plan, methodById).length > 0 ? plan.tensors : [];
+  const told = measured.length > 0 ? measured : plan.tensors.filter((tensor) => !isAsStored(tensor));
+  const places = new Map(told.map((tensor, place) => [tensor, place]));
   let write: UnitWrite | undefined;
   const owner: Omit<MergeOwner, keyof ThreadOwner> = {
     async selected(tensor, model, begin, end) {
@@ -98,7 +111,7 @@ export async function openMergeThreads(options: MergeThreadsOptions): Promise<Op
   const threads = await openThreads<MergeCalls>({
     kind: 'merge',
     work: {
-      plan: { tensors: plan.tensors, recipe: plan.recipe },
+      ...{ plan: { recipe: plan.recipe }, told, measured, room: mergeRoom(plan, methodById) },
       ...(options.gguf && { gguf: options.gguf }),
       isPrepared: prepared !== undefined,
       ...(options.tileElements === undefined ? {} : { tileElements: options.tileElements }),
@@ -113,10 +126,11 @@ export async function openMergeThreads(options: MergeThreadsOptions): Promise<Op
   const members = threads.map(({ ask, terminate }): MergeThread & Pick<MergeCalls, 'hash'> => ({
     measure: () => ask('measure', []),
     merge(unit, wholeModel) {
-      const outlines = prepared && unit.tensors.map((name) => outlineOf(prepared, plan, name));
+      const outlines = prepared && unit.tensors.map((tensor) => outlineOf(prepared, tensor));
+      const tensors = unit.tensors.map((tensor) => places.get(tensor) ?? tensor);
       // memory that came with merged units, and is used again there alone
       const spares = takeSpares();
-      return ask('merge', [unit, wholeModel, outlines, spares], spares);
+      return ask('merge', [{ ...unit, tensors }, wholeModel, outlines, spares], spares);
     },
     hash: (file, pieces) => ask('hash', [file, pieces]),
     close: terminate,
@@ -139,8 +153,7 @@ export async function openMergeThreads(options: MergeThreadsOptions): Promise<Op
   };
 }
 
-function outlineOf(prepared: Prepared, { tensors }: Plan, name: string): PreparedOutline {
-  const { models } = tensors.find((tensor) => tensor.name === name)!;
+function outlineOf(prepared: Prepared, { name, models }: TensorPlan): PreparedOutline {
   const solution = prepared.solution(name);
   const rowWeights = prepared.rowWeights(name);
   return {

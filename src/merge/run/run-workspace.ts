@@ -1,8 +1,6 @@
 import type { Backend } from '../../backend/backend';
 import { AmalgamError } from '../../errors';
-import type { MergeMethod } from '../method';
-import type { TensorPlan } from '../plan/plan';
-import { openWorkspaceFor } from '../tensor/computation';
+import { openRoom, type WorkspaceRoom } from '../tensor/computation';
 import type { Workspace } from '../tensor/workspace';
 
 /**
@@ -28,7 +26,6 @@ export interface RunWorkspace {
 
 export interface RunWorkspaceOptions {
   engine: Backend;
-  methods: ReadonlyMap<string, MergeMethod>;
   /** Elements of one tile; the result does not depend on it. */
   tileElements?: number;
   /** Another engine for one whose device failed: the tensor at work is then computed anew. Default: the run fails. */
@@ -37,11 +34,11 @@ export interface RunWorkspaceOptions {
   onWait?(seconds: number): void;
 }
 
-/** @param tensors everything that will be computed in it */
-export function openRunWorkspace(tensors: readonly TensorPlan[], options: RunWorkspaceOptions): RunWorkspace {
-  const { methods, recover, onWait } = options;
+/** @param room of everything that will be computed in it */
+export function openRunWorkspace(room: WorkspaceRoom, options: RunWorkspaceOptions): RunWorkspace {
+  const { recover, onWait } = options;
   const open = (engine: Backend, tileElements?: number): Workspace => {
-    const opened = openWorkspaceFor(tensors, methods, engine, tileElements);
+    const opened = openRoom(room, engine, tileElements);
     if (onWait) opened.onWait = onWait;
     return opened;
   };

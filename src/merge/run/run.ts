@@ -20,6 +20,7 @@ import {
   type MergeThread,
   type MergeThreadOptions,
   type MergeUnit,
+  mergeRoom,
   type OpenEncoder,
   openMergeThread,
   settingsOf,
@@ -42,7 +43,8 @@ export interface ShardSink<Written> {
   abort(): void;
 }
 
-export interface RunOptions<Written> extends Omit<MergeThreadOptions, 'write' | 'encoder'> {
+export interface RunOptions<Written>
+  extends Omit<MergeThreadOptions, 'write' | 'encoder' | 'room' | 'measured'> {
   plan: Plan;
   shards: readonly FilePlan[];
   /** Does the work instead of the engine. */
@@ -97,11 +99,11 @@ export async function runPlan<Written>(
   const written: Written[] = [...(options.done?.shards ?? [])];
   const sinks = new Map<string, BesideSink>();
   const write: UnitWrite = ({ file }, bytes, at) => sinks.get(file)!.write(bytes, at);
-  const own = options.threads ? undefined : openMergeThread({ ...options, ...encoding, write });
+  const room = () => ({ room: mergeRoom(plan, methods), measured: plan.tensors });
+  const own = options.threads ? undefined : openMergeThread({ ...options, ...encoding, ...room(), write });
   const threads = options.threads ?? { ...threadPool([own!]), unitBytes: 0 };
   options.threads?.writeBy(write);
-  const partsOf = (name: string, bytes: number) => {
-    const tensor = byName.get(name)!;
+  const partsOf = (tensor: TensorPlan, bytes: number) => {
     const isWhole = own || encoding || options.prepared || bytes <= PART_UNITS * threads.unitBytes;
     if (isWhole || !canBeCut(tensor, methods.get(tensor.method)!)) return 1;
     return Math.ceil(bytes / (PART_UNITS * threads.unitBytes));
@@ -124,7 +126,11 @@ export async function runPlan<Written>(
     if (beside) sinks.set(beside.plan.file, await beside.open());
     const rest = shards.slice(written.length).map((shard, i) => {
       const skipped = i === 0 ? reports.length - whole : 0;
-      return { shard, skipped, units: cutUnits(shard, skipped, threads.unitBytes, partsOf, encoding) };
+      return {
+        shard,
+        skipped,
+        units: cutUnits(shard, skipped, byName, threads.unitBytes, partsOf, encoding),
+      };
     });
     const units = rest.flatMap((each, shard) => each.units.map((unit) => ({ ...unit, shard })));
     const openUntil = async (last: number) => {
@@ -187,18 +193,17 @@ function unitTaker<Written>(
   wholeModel: WholeModel | undefined,
   reports: TensorReport[],
 ) {
-  const byName = new Map(plan.tensors.map((t) => [t.name, t]));
   const cut: MergedUnit[] = [];
   return async ({ tensors, part }: MergeUnit, merged: MergedUnit, sink: ShardSink<Written>) => {
     let unit = merged;
     if (part) {
       cut.push(merged);
       if (part.index + 1 < part.of) return;
-      const tensor = byName.get(tensors[0]!)!;
+      const tensor = tensors[0]!;
       const settings = settingsOf(plan, wholeModel);
       unit = await joinUnits(tensor, methods.get(tensor.method)!, settings, cut.splice(0));
     }
-    const finished = tensors.map((name, i) => tensorReport(byName.get(name)!, unit.statistics[i]));
+    const finished = tensors.map((tensor, i) => tensorReport(tensor, unit.statistics[i]));
     reports.push(...finished);
     await sink.finishTensors?.(finished, unit.parts);
     for (const report of finished) onTensor?.(report);
@@ -209,19 +214,21 @@ function unitTaker<Written>(
 function cutUnits(
   shard: FilePlan,
   skipped: number,
+  byName: ReadonlyMap<string, TensorPlan>,
   unitBytes: number,
-  partsOf: (tensor: string, bytes: number) => number,
+  partsOf: (tensor: TensorPlan, bytes: number) => number,
   encoding: RunOptions<unknown>['encoding'],
 ): MergeUnit[] {
   const beside = encoding?.beside?.plan;
   const files = beside ? [shard, beside] : [shard];
   const places = files.map(beginnings);
-  const units: { tensors: string[]; outputs: UnitOutput[]; bytes: number; part?: TensorPart }[] = [];
+  const units: { tensors: TensorPlan[]; outputs: UnitOutput[]; bytes: number; part?: TensorPart }[] = [];
   for (const { name, byteLength } of shard.tensors.slice(skipped)) {
     const last = units.at(-1);
-    const of = partsOf(name, byteLength);
+    const tensor = byName.get(name)!;
+    const of = partsOf(tensor, byteLength);
     if (of === 1 && last && !last.part && last.bytes + byteLength <= unitBytes) {
-      last.tensors.push(name);
+      last.tensors.push(tensor);
       last.bytes += byteLength;
       continue;
     }
@@ -229,7 +236,7 @@ function cutUnits(
       const isEncoded = encoding !== undefined && (file === beside?.file || !beside);
       return { file, at: places[i]!.get(name)!, isEncoded };
     });
-    const unit = { tensors: [name], outputs, bytes: byteLength };
+    const unit = { tensors: [tensor], outputs, bytes: byteLength };
     if (of === 1) units.push(unit);
     else for (let index = 0; index < of; index++) units.push({ ...unit, part: { index, of } });
   }

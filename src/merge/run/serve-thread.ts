@@ -8,6 +8,7 @@ import { giveBack } from '../../sources/spare-arrays';
 import { type Leaf, TREE_PIECE_BYTES } from '../../sources/tree-hash';
 import { writeAt } from '../../write/opfs-sink';
 import { methodById } from '../methods';
+import type { TensorPlan } from '../plan/plan';
 import type { Prepared } from '../tensor/prepared';
 import { openMergeThread, type UnitOutput } from './merge-thread';
 import type { MergeCalls, MergeOwner, MergeWork, PreparedOutline } from './remote-thread';
@@ -15,9 +16,9 @@ import type { MergeCalls, MergeOwner, MergeWork, PreparedOutline } from './remot
 /** Opens the merging of units. */
 export function openMerging(work: MergeWork, tools: ThreadTools): MergeCalls {
   const { engine, read, disk, spend } = tools;
-  const { plan, gguf } = work;
+  const { plan, gguf, room, measured, told } = work;
   const owner = tools.owner as Comlink.Remote<MergeOwner>;
-  const outlines = new Map<string, PreparedOutline>();
+  const outlines = new Map<string, { outline: PreparedOutline; tensor: TensorPlan }>();
   const outputs = new Map<string, FileSystemSyncAccessHandle>();
   const openOutput = async ({ file, place }: UnitOutput) => {
     const open = outputs.get(file);
@@ -33,7 +34,7 @@ export function openMerging(work: MergeWork, tools: ThreadTools): MergeCalls {
     spend('write', (performance.now() - begun) / 1000);
   };
   const thread = openMergeThread({
-    ...{ plan, engine, read },
+    ...{ plan, room, measured, engine, read },
     methods: methodById,
     async write(output, bytes, at) {
       if (output.place) {
@@ -57,7 +58,7 @@ export function openMerging(work: MergeWork, tools: ThreadTools): MergeCalls {
           ...(gguf.importance && { importance: gguf.importance }),
         }),
     }),
-    ...(work.isPrepared && { prepared: preparedBy(owner, outlines, plan.tensors) }),
+    ...(work.isPrepared && { prepared: preparedBy(owner, outlines) }),
     ...(work.tileElements === undefined ? {} : { tileElements: work.tileElements }),
     onWait: (seconds) => spend('read', seconds),
     ...(tools.onDone && { onBytes: tools.onDone }),
@@ -69,15 +70,20 @@ export function openMerging(work: MergeWork, tools: ThreadTools): MergeCalls {
         advance: (tensor, bytes) => tools.tell(owner.measuring('advance', tensor, bytes)),
         end: () => tools.tell(owner.measuring('end')),
       }),
-    async merge(unit, wholeModel, prepared, spares) {
+    async merge(given, wholeModel, prepared, spares) {
       for (const buffer of spares) giveBack(buffer);
+      const tensors = given.tensors.map((tensor) => (typeof tensor === 'number' ? told[tensor]! : tensor));
+      const unit = { ...given, tensors };
       for (const [file, handle] of outputs) {
         if (unit.outputs.some((output) => output.file === file)) continue;
         handle.close();
         outputs.delete(file);
       }
       outlines.clear();
-      for (const [i, outline] of (prepared ?? []).entries()) outlines.set(unit.tensors[i]!, outline);
+      for (const [i, outline] of (prepared ?? []).entries()) {
+        const tensor = tensors[i]!;
+        outlines.set(tensor.name, { outline, tensor });
+      }
       const merged = await thread.merge(unit, wholeModel);
       await waitingFor(() => underWay);
       tools.handOver(merged.parts.flatMap(({ head, tail }) => [head.buffer, tail.buffer]));
@@ -104,14 +110,13 @@ export function openMerging(work: MergeWork, tools: ThreadTools): MergeCalls {
 /** Results of calibration that are with the owner: it tells of a unit's tensors with the unit, and is asked for the values. */
 function preparedBy(
   owner: Comlink.Remote<MergeOwner>,
-  outlines: ReadonlyMap<string, PreparedOutline>,
-  tensors: MergeWork['plan']['tensors'],
+  outlines: ReadonlyMap<string, { outline: PreparedOutline; tensor: TensorPlan }>,
 ): Prepared {
-  const byName = new Map(tensors.map((tensor) => [tensor.name, tensor]));
   return {
     selection(tensor, model) {
-      const index = byName.get(tensor)!.models.findIndex(({ id }) => id === model);
-      const selection = outlines.get(tensor)?.selections[index];
+      const found = outlines.get(tensor);
+      const index = found?.tensor.models.findIndex(({ id }) => id === model) ?? -1;
+      const selection = found?.outline.selections[index];
       if (!selection) return undefined;
       const { kind, kept } = selection;
       const values = (begin: number, end: number) => owner.selected(tensor, model, begin, end).catch(rethrow);
@@ -120,7 +125,7 @@ function preparedBy(
         : { kind, kept, values: (begin, end) => values(begin, end) as Promise<Float32Array<ArrayBuffer>> };
     },
     solution(tensor) {
-      const solution = outlines.get(tensor)?.solution;
+      const solution = outlines.get(tensor)?.outline.solution;
       return (
         solution && {
           ...solution,
@@ -128,6 +133,6 @@ function preparedBy(
         }
       );
     },
-    rowWeights: (tensor) => outlines.get(tensor)?.rowWeights,
+    rowWeights: (tensor) => outlines.get(tensor)?.outline.rowWeights,
   };
 }

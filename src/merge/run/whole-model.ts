@@ -8,7 +8,7 @@ import { HISTOGRAM_BINS } from '../../backend/kernels/search';
 import { isWeightDtype } from '../../formats/dtype';
 import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { DeltaPreset, MergeMethod } from '../method';
-import type { Plan, TensorPlan } from '../plan/plan';
+import type { TensorPlan } from '../plan/plan';
 import { storedInputs } from '../plan/plan-bytes';
 import { openComputed } from '../tensor/computation';
 import { countVotes, type WholeModel } from '../tensor/delta-pipeline';
@@ -27,7 +27,7 @@ import { requireFinite } from '../tensor/tile-encoding';
 import type { Workspace } from '../tensor/workspace';
 
 interface WholeModelOptions {
-  plan: Pick<Plan, 'tensors'>;
+  plan: { tensors: readonly TensorPlan[] };
   methods: ReadonlyMap<string, MergeMethod>;
   work: Workspace;
   engine: Backend;
@@ -62,7 +62,7 @@ export async function measureWholeModel(options: WholeModelOptions): Promise<Who
 
 /** Bytes read by all passes over the tensors that are measured; 0 where nothing asks for it. */
 export function bytesToMeasure(
-  plan: Pick<Plan, 'tensors'>,
+  plan: WholeModelOptions['plan'],
   methods: ReadonlyMap<string, MergeMethod>,
 ): number {
   const { passes } = needs(plan, methods);
@@ -83,7 +83,7 @@ function readBytes(tensor: TensorPlan): number {
 
 /** The tensors that are read to measure the whole model, copies among them; none where nothing asks for it. */
 export function measuredTensors(
-  plan: Pick<Plan, 'tensors'>,
+  plan: WholeModelOptions['plan'],
   methods: ReadonlyMap<string, MergeMethod>,
 ): TensorPlan[] {
   return needs(plan, methods).passes > 0 ? differing(plan) : [];
@@ -91,7 +91,7 @@ export function measuredTensors(
 
 /** Whether a threshold or the majority sign of whole models is asked for. */
 function needs(
-  plan: Pick<Plan, 'tensors'>,
+  plan: WholeModelOptions['plan'],
   methods: ReadonlyMap<string, MergeMethod>,
 ): { trims: boolean; votes: boolean; passes: number } {
   const presets = plan.tensors.flatMap((tensor) => {
@@ -104,7 +104,7 @@ function needs(
 }
 
 /** Tensors in which a contributor may differ from the base, whether they are computed or turn out to be copies. */
-function differing(plan: Pick<Plan, 'tensors'>): TensorPlan[] {
+function differing(plan: WholeModelOptions['plan']): TensorPlan[] {
   return plan.tensors.filter(
     ({ base, models, elements }) =>
       base !== undefined &&

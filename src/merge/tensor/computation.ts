@@ -5,6 +5,7 @@ import { blockCount } from '../../backend/kernel';
 import { PANEL_CHUNK, pairCount } from '../../backend/kernels/products';
 import { MOST_STORED, storedSums, storedSumWords } from '../../backend/kernels/sums';
 import type { ReadTensor } from '../../inputs/stored-tensor';
+import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import type { MergeCounts } from '../../reports/job';
 import type { ElementwiseCompute, MergeMethod } from '../method';
 import type { TensorPlan } from '../plan/plan';
@@ -44,19 +45,46 @@ export interface ComputeSettings {
   prepared?: Prepared;
 }
 
-/** The workspace for a set of tensors: room for all contributors, and for whole rows where a method works on them. */
+/** What a workspace has room for: contributors, elements of the largest tensor, and of whole rows where a method works on them. */
+export interface WorkspaceRoom {
+  models: number;
+  largest: number;
+  least: number;
+}
+
+/** The room that a set of tensors needs. */
+export function roomFor(
+  tensors: Iterable<TensorPlan>,
+  methods: ReadonlyMap<string, MergeMethod>,
+): WorkspaceRoom {
+  const room = { models: 1, largest: 1, least: 1 };
+  for (const tensor of tensors) {
+    const method = methods.get(tensor.method)!;
+    const least = leastTile(tensor.elements, tileUnit(tensor, method), doraUnit(tensor));
+    room.models = Math.max(room.models, tensor.models.length + Number(sumOf(tensor, method) !== 0));
+    room.largest = Math.max(room.largest, tensor.elements);
+    room.least = Math.max(room.least, least);
+  }
+  return room;
+}
+
+/** A workspace with such room. @param wanted elements of a tile, where the engine is not to say */
+export function openRoom(
+  { models, largest, least }: WorkspaceRoom,
+  engine: Backend,
+  wanted?: number,
+): Workspace {
+  return openWorkspace(engine, models, tileElementsFor(engine, models, largest, wanted, least));
+}
+
+/** The workspace for a set of tensors. */
 export function openWorkspaceFor(
   tensors: readonly TensorPlan[],
   methods: ReadonlyMap<string, MergeMethod>,
   engine: Backend,
   wanted?: number,
 ): Workspace {
-  const most = (of: (tensor: TensorPlan) => number) =>
-    tensors.reduce((peak, tensor) => Math.max(peak, of(tensor)), 1);
-  const models = most((t) => t.models.length + Number(sumOf(t, methods.get(t.method)!) !== 0));
-  const largest = most((t) => t.elements);
-  const least = most((t) => leastTile(t.elements, tileUnit(t, methods.get(t.method)!), doraUnit(t)));
-  return openWorkspace(engine, models, tileElementsFor(engine, models, largest, wanted, least));
+  return openRoom(roomFor(tensors, methods), engine, wanted);
 }
 
 /** One of so many parts of a tensor, of as many tiles as the others. */
@@ -71,13 +99,19 @@ export interface TensorPart {
  */
 export function canBeCut(plan: TensorPlan, method: MergeMethod): boolean {
   const { kind } = method.compute;
-  const views = [...(plan.base ? [plan.base] : []), ...plan.models.map(({ view }) => view)];
   return (
     plan.copy === undefined &&
     (kind === 'weights' || kind === 'delta' || kind === 'elementwise') &&
     !readsAgain(plan, method) &&
-    views.every(({ origin, lowRank, addend }) => !lowRank && !addend && !origin.rows && !origin.derived)
+    isAsStored(plan)
   );
+}
+
+/** Whether all that a tensor is made from is read as it is stored, and nothing is added to it. */
+export function isAsStored({ base, copy, models }: TensorPlan): boolean {
+  const isPlain = ({ rows, derived }: TensorRef) => !rows && !derived;
+  const isStored = ({ origin, lowRank, addend }: TensorView) => !lowRank && !addend && isPlain(origin);
+  return (!base || isStored(base)) && (!copy || isPlain(copy)) && models.every(({ view }) => isStored(view));
 }
 
 /**
