@@ -276,7 +276,7 @@ function layOut(
   const tensors = new Map<string, StoredTensor>();
   let at = 0;
   for (const tensor of found) {
-    const name = displayName(tensor.name);
+    const said = () => `tensor “${displayName(tensor.name)}”`;
     if (tensor.begin !== at || tensor.end < tensor.begin) {
       const fault =
         tensor.end < tensor.begin
@@ -286,7 +286,7 @@ function layOut(
             : 'leaves a hole before it';
       throw new AmalgamError(
         'InvalidOffset',
-        `${file}: tensor “${name}” (bytes ${tensor.begin} to ${tensor.end}) ${fault}.`,
+        `${file}: ${said()} (bytes ${tensor.begin} to ${tensor.end}) ${fault}.`,
         'The file is damaged or made to hide data. Get it again.',
       );
     }
@@ -298,15 +298,12 @@ function layOut(
           : `takes ${counted(bytes, 'byte')}`;
       throw new AmalgamError(
         'ShapeMismatch',
-        `${file}: tensor “${name}” holds ${tensor.end - tensor.begin} bytes, but ${tensor.dtype} [${tensor.shape}] ${need}.`,
+        `${file}: ${said()} holds ${tensor.end - tensor.begin} bytes, but ${tensor.dtype} [${tensor.shape}] ${need}.`,
         'The file is damaged. Get it again.',
       );
     }
     if (bytes === 0 && tensor.shape.some((extent) => extent > MAX_EMPTY_EXTENT)) {
-      throw limit(
-        fileName,
-        `has the tensor “${name}”, which holds nothing and claims the shape [${tensor.shape}]`,
-      );
+      throw limit(fileName, `has the ${said()}, which holds nothing and claims the shape [${tensor.shape}]`);
     }
     at = tensor.end;
     tensors.set(tensor.name, { ...tensor, begin: dataBegin + tensor.begin, end: dataBegin + tensor.end });
@@ -329,6 +326,8 @@ function layOut(
  * number of bytes, or cannot be counted exactly as a number.
  */
 export function tensorBytes(dtype: Dtype, shape: readonly number[]): number | undefined {
+  const exact = shape.reduce((product, extent) => product * extent, DTYPE_BITS[dtype]);
+  if (exact < Number.MAX_SAFE_INTEGER && exact > 0) return exact % 8 === 0 ? exact / 8 : undefined;
   let bits = BigInt(DTYPE_BITS[dtype]);
   for (const extent of shape) {
     bits *= BigInt(extent);

@@ -5,26 +5,31 @@ import type { ModelConfig } from '../formats/model-config';
 /**
  * Spellings → the one they are compared by, in turn. In memory a multimodal model of transformers ≥ 4.52 has
  * `model.language_model.layers…`, its checkpoints `language_model.model.layers…` or `model.layers…`; an encoder may be saved
- * with or without the name of its class in front; Mixtral's checkpoints keep the names of its first release.
+ * with or without the name of its class in front; Mixtral's checkpoints keep the names of its first release. What all that a
+ * pattern matches has in it is looked for first, for few names have it.
  */
-const SPELLINGS: readonly (readonly [pattern: RegExp, to: string])[] = [
-  [/^(?:(?:model|language_model|transformer|backbone)\.)+/, ''],
+const SPELLINGS: readonly (readonly [part: string, pattern: RegExp, to: string])[] = [
+  ['.', /^(?:(?:model|language_model|transformer|backbone)\.)+/, ''],
   [
+    '.',
     /^(?:bert|roberta|distilbert|electra|albert|deberta|mpnet|esm|camembert|longformer|funnel|nomic_bert)\./,
     '',
   ],
   // BERT's norms as TensorFlow named them
-  [/(\bLayerNorm)\.gamma$/, '$1.weight'],
-  [/(\bLayerNorm)\.beta$/, '$1.bias'],
-  [/\.block_sparse_moe\./, '.mlp.'],
-  [/(\.experts\.\d+)\.w1\./, '$1.gate_proj.'],
-  [/(\.experts\.\d+)\.w2\./, '$1.down_proj.'],
-  [/(\.experts\.\d+)\.w3\./, '$1.up_proj.'],
+  ['LayerNorm', /(\bLayerNorm)\.gamma$/, '$1.weight'],
+  ['LayerNorm', /(\bLayerNorm)\.beta$/, '$1.bias'],
+  ['.block_sparse_moe.', /\.block_sparse_moe\./, '.mlp.'],
+  ['.w1.', /(\.experts\.\d+)\.w1\./, '$1.gate_proj.'],
+  ['.w2.', /(\.experts\.\d+)\.w2\./, '$1.down_proj.'],
+  ['.w3.', /(\.experts\.\d+)\.w3\./, '$1.up_proj.'],
 ];
 
 /** The name, or beginning of one up to a dot, by which tensors of different spellings are compared. */
 export function commonName(name: string): string {
-  return SPELLINGS.reduce((text, [pattern, to]) => text.replace(pattern, to), name);
+  return SPELLINGS.reduce(
+    (text, [part, pattern, to]) => (text.includes(part) ? text.replace(pattern, to) : text),
+    name,
+  );
 }
 
 /** Multimodal models: how their checkpoints name what transformers ≥ 4.52 holds in memory under one `model.`. */

@@ -96,9 +96,9 @@ export function isBuffer(name: string): boolean {
 }
 
 /** The place of a tensor, by its name alone. */
-export function tensorPlace(name: string): Place {
+export function tensorPlace(name: string, layer = splitLayer(name)): Place {
   if (moduleFolder(name)) return 'after';
-  if (splitLayer(name)) return 'layer';
+  if (layer) return 'layer';
   return AFTER.some((pattern) => pattern.test(name)) ? 'after' : 'before';
 }
 
@@ -115,10 +115,9 @@ export function tensorRole(name: string, shape: readonly number[]): TensorRole {
 
 /** `self_attn.q_proj.weight` → `self_attn.q_proj`; outside the blocks only the last part: `model.norm.weight` → `norm`. */
 function moduleLabel(path: string): string {
-  const parts = path.replace(/\.weight$/, '').split('.');
-  const leads = new Set(['model', 'transformer', 'decoder', 'gpt_neox', 'language_model']);
-  while (parts.length > 1 && leads.has(parts[0]!)) parts.shift();
-  return parts.join('.');
+  return path
+    .replace(/\.weight$/, '')
+    .replace(/^(?:(?:model|transformer|decoder|gpt_neox|language_model)\.)+/, '');
 }
 
 const PLACES: readonly Place[] = ['before', 'layer', 'after'];
@@ -134,7 +133,7 @@ interface OrderKey {
 function orderKey(name: string): OrderKey {
   const layer = splitLayer(name);
   return {
-    place: moduleFolder(name) ? PLACES.length : PLACES.indexOf(tensorPlace(name)),
+    place: moduleFolder(name) ? PLACES.length : PLACES.indexOf(tensorPlace(name, layer)),
     stack: layer?.stack ?? '',
     layer: layer?.index ?? 0,
     isHead: layer === null && tensorRole(name, []).kind === 'head',

@@ -13,11 +13,12 @@ export function checkTogether(
   parameters: ResolvedParameters,
   problems: Problems,
 ): void {
+  if (!method.validate) return;
   const complete = (specs: object, values: ResolvedParameters) =>
     Object.keys(specs).every((key) => values[key] !== undefined);
   if (models.length === 0 || !complete(method.parameters, parameters)) return;
   if (!models.every((m) => complete(method.modelParameters, m.parameters))) return;
-  const conflict = method.validate?.(
+  const conflict = method.validate(
     parameters,
     models.map((m) => m.parameters),
   );
@@ -34,6 +35,7 @@ export function checkDensities(
   tensors: readonly TensorPlan[],
   problems: Problems,
 ): void {
+  if (!method.modelParameters.density) return;
   const models = tensors.flatMap((tensor) => tensor.models);
   const whole: string[] = [];
   let advised = 0;

@@ -19,39 +19,49 @@ const FIXED_BYTES = 16 * 2 ** 20;
  */
 export function storedInputs(tensor: TensorPlan): TensorRef[] {
   if (tensor.copy) return tensorsToRead(tensor.copy);
-  const views = storedViews(tensor);
-  return [...new Set(views.flatMap((view) => [view.origin, ...factors(view)]).flatMap(tensorsToRead))];
+  const found = new Set<TensorRef>();
+  for (const view of storedViews(tensor)) {
+    for (const ref of [view.origin, ...factors(view)]) {
+      if (!ref.derived && !ref.rows) found.add(ref);
+      else for (const each of tensorsToRead(ref)) found.add(each);
+    }
+  }
+  return [...found];
 }
 
 function storedViews({ base, models }: TensorPlan): TensorView[] {
   return [...(base ? [base] : []), ...models.map(({ view }) => view)];
 }
 
-function factors({ lowRank, addend }: TensorView): TensorRef[] {
+function factors({ lowRank, addend }: TensorView): readonly TensorRef[] {
+  if (!lowRank && !addend) return NONE;
   const refs = lowRank ? [lowRank.a, lowRank.b, lowRank.magnitude] : [];
   return [...refs, addend?.tensor].filter((ref) => ref !== undefined);
 }
+
+const NONE: readonly TensorRef[] = [];
 
 /** Every weight file the tensors are read from, with the bytes of one pass over what is used of it. */
 export function planInputs(
   tensors: readonly TensorPlan[],
   fileOf: (folder: string, file: string) => ModelFile,
 ): Plan['inputs'] {
-  const inputs = new Map<string, Plan['inputs'][number]>();
+  const inputs: Plan['inputs'] = [];
+  const byFile = new Map<string, Map<string, Plan['inputs'][number]>>();
   for (const tensor of tensors) {
-    for (const ref of storedInputs(tensor)) {
-      const key = `${ref.folder}\n${ref.file}`;
-      const input = inputs.get(key) ?? {
-        folder: ref.folder,
-        file: ref.file,
-        byteLength: fileOf(ref.folder, ref.file).byteLength,
-        readBytes: 0,
-      };
-      input.readBytes += ref.end - ref.begin;
-      inputs.set(key, input);
+    for (const { folder, file, begin, end } of storedInputs(tensor)) {
+      const files = byFile.get(folder) ?? new Map<string, Plan['inputs'][number]>();
+      byFile.set(folder, files);
+      let input = files.get(file);
+      if (!input) {
+        input = { folder, file, byteLength: fileOf(folder, file).byteLength, readBytes: 0 };
+        files.set(file, input);
+        inputs.push(input);
+      }
+      input.readBytes += end - begin;
     }
   }
-  return [...inputs.values()];
+  return inputs;
 }
 
 /**
@@ -88,17 +98,23 @@ export function bytesToWrite(shards: readonly ShardPlan[], extras: Plan['extras'
  */
 export function peakBytes(tensors: readonly TensorPlan[]): number {
   const computed = tensors.filter((tensor) => !tensor.copy);
-  const most = (of: (tensor: TensorPlan) => number) =>
-    computed.reduce((peak, tensor) => Math.max(peak, of(tensor)), 0);
+  const most = (of: (tensor: TensorPlan) => number, among = computed) =>
+    among.reduce((peak, tensor) => Math.max(peak, of(tensor)), 0);
   const models = most((tensor) => tensor.models.length);
   const largest = Math.ceil(most((tensor) => tensor.elements) / BLOCK) * BLOCK;
+  const changed = computed.filter((tensor) =>
+    storedViews(tensor).some(({ origin, lowRank, addend }) => origin.rows || lowRank || addend),
+  );
   const tile = Math.min(largest, Math.floor(DEFAULT_DEVICE_BYTES / bytesPerElement(models)));
-  const factorBytes = most((tensor) =>
-    storedViews(tensor)
-      .flatMap(factors)
-      .reduce((sum, ref) => sum + ref.end - ref.begin + 4 * elementCount(ref.shape), 0),
+  const factorBytes = most(
+    (tensor) =>
+      storedViews(tensor)
+        .flatMap(factors)
+        .reduce((sum, ref) => sum + ref.end - ref.begin + 4 * elementCount(ref.shape), 0),
+    changed,
   );
   // of this tile and of the next
-  const pieces = 2 * PIECE_BYTES * most((tensor) => storedViews(tensor).filter((v) => v.origin.rows).length);
+  const pieces =
+    2 * PIECE_BYTES * most((tensor) => storedViews(tensor).filter((v) => v.origin.rows).length, changed);
   return tile * bytesPerElement(models) + 2 * tile * 4 * (models + 1) + factorBytes + pieces + FIXED_BYTES;
 }

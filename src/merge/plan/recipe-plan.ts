@@ -27,7 +27,7 @@ import { recipeScopes, referenceOf } from './scopes';
 import { finishShards } from './shards';
 import { spectralBytes } from './spectral-cost';
 import { checkStack, stackedLayers } from './stacked-layers';
-import { checkPatterns, leftOut } from './tensor-choice';
+import { checkPatterns, leavesOut, leftOut } from './tensor-choice';
 import { planScope } from './tensor-plans';
 import { resolveCopies, resolveHeads } from './tied-heads';
 
@@ -113,7 +113,8 @@ export async function makePlan(
   const scopes = recipeScopes(recipe, slices, models, problems);
   const { isImage } = reference.checkpoint;
   const roleOf = isImage ? (await import('../../models/image-role')).imageRole : tensorRole;
-  const context = { recipe, method, unfit, vocabularyAsked: vocabulary.asked, problems, roleOf };
+  const asked = { vocabularyAsked: vocabulary.asked, before: new Map() };
+  const context = { recipe, method, unfit, ...asked, problems, roleOf };
   const tensors = inTensorOrder(scopes.flatMap((scope) => planScope(scope, context)));
   if (tensors.length === 0) refuseNothing(problems);
   checkPatterns(recipe, tensors, models.values(), problems);
@@ -155,6 +156,7 @@ export async function makePlan(
 
 /** Whether no row of a token is merged: then the vocabularies of the models need not agree. */
 function keepsEnds(recipe: Recipe, { tensors }: Model): boolean {
+  if (!leavesOut(recipe)) return false;
   const perToken = [...tensors.values()].filter(({ name, shape }) => {
     const { kind } = tensorRole(name, shape);
     return kind === 'embedding' || kind === 'head' || hasTokenRows(name);

@@ -6,6 +6,11 @@ import type { Model } from '../../inputs/model';
 import { nameSome, type Problems } from '../../inputs/problems';
 import type { TensorPlan } from './plan';
 
+/** Whether a recipe leaves tensors as the base has them. */
+export function leavesOut({ amalgam: { include, exclude } }: Recipe): boolean {
+  return include !== undefined || exclude !== undefined;
+}
+
 /** Whether a tensor keeps the base's bytes: not included, or excluded. `name` is the one it has in the output. */
 export function leftOut({ amalgam: { include, exclude } }: Recipe, name: string): boolean {
   const among = (patterns: readonly string[]) => patterns.some((pattern) => matchesTensor(pattern, name));
@@ -39,10 +44,11 @@ export function checkPatterns(
       kept,
     );
   }
+  const patterns = patternsOf(recipe);
+  if (patterns.size === 0) return;
   const names = new Set(tensors.map((tensor) => tensor.name));
   for (const model of models) for (const tensor of model.tensors.values()) names.add(tensor.name);
   const means = (pattern: string) => [...names].some((name) => matchesTensor(pattern, name));
-  const patterns = patternsOf(recipe);
   // a tower is named in all the ways that families have for it; one of them is enough
   const idle = [...patterns].filter(
     (pattern) =>

@@ -30,6 +30,8 @@ interface TensorContext {
   problems: Problems;
   /** Role of an output tensor. */
   roleOf: typeof tensorRole;
+  /** The parameters of the tensor before, by the model, or under '' those of the method: most tensors have the same. */
+  before: Map<string, ResolvedParameters>;
 }
 
 const OUTPUT_DTYPES = { float32: 'F32', float16: 'F16', bfloat16: 'BF16' } as const;
@@ -41,11 +43,12 @@ export function planScope(scope: Scope, context: TensorContext): TensorPlan[] {
   if (!reference) return [];
   const isLeftOut = (name: string) => leftOut(context.recipe, scope.outputName(name));
   for (const source of sources) if (source !== reference) compareNames(reference, source, isLeftOut, context);
+  const whole = sources.filter((source) => !isTextOnly(source, reference));
   return [...reference.tensors].flatMap(([local, tensor]) => {
     const name = scope.outputName(tensor.name);
     if (leftOut(context.recipe, name)) return keepBase(name, local, scope, context);
-    const isText = isOfText(tensorKey(tensor.name, undefined));
-    const having = isText ? sources : sources.filter((source) => !isTextOnly(source, reference));
+    const isCommon = whole.length === sources.length || isOfText(tensorKey(tensor.name, undefined));
+    const having = isCommon ? sources : whole;
     if (!scope.base && having.length < sources.length) return otherTower(name, local, scope, context);
     if (scope.base && having.length === 0) return [baseAlone(name, tensor, scope.base, context)];
     return isBuffer(tensor.name)
@@ -326,7 +329,7 @@ function resolve(
   tensorName: string,
   source: Participant | undefined,
   scope: Scope,
-  { recipe, problems }: TensorContext,
+  { recipe, problems, before }: TensorContext,
 ): ResolvedParameters {
   const levels = [...(source ? [source.parameters] : []), scope.parameters, recipe.parameters];
   const { values, faults } = resolveParameters(specs, levels, tensorName, scope.position);
@@ -338,6 +341,9 @@ function resolve(
       [outputName],
     );
   }
+  const known = before.get(source?.model.ref ?? '') ?? {};
+  if (Object.keys(specs).every((key) => values[key] === known[key])) return known;
+  before.set(source?.model.ref ?? '', values);
   return values;
 }
 
