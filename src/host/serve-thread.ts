@@ -12,6 +12,7 @@ import { reporting, rethrow } from '../platform';
 import type { WorkSeconds } from '../reports/job';
 import type { SourceOrigin } from '../sources/byte-source';
 import { fileSource } from '../sources/file-source';
+import { readingAhead } from '../sources/read-ahead';
 import { giveBack, limitSpares } from '../sources/spare-arrays';
 import { type HashedSource, hashedSource, type Leaf } from '../sources/tree-hash';
 import { type OpenSource, openBlob } from '../store/blobs';
@@ -69,15 +70,13 @@ async function openJob(
   const sources = new Map<string, Pick<OpenSource, 'read' | 'readNow'>>();
   const spent = { read: 0, write: 0 };
   for (const { name, byteLength, isHashed, origin } of job.inputs) {
-    const source = origin
+    const source: Pick<OpenSource, 'byteLength' | 'read' | 'readNow'> = origin
       ? await openOrigin(origin, disk)
       : { byteLength, read: (begin: number, end: number) => owner.read(name, begin, end).catch(rethrow) };
-    if (!origin || !isHashed) sources.set(name, source);
-    else {
-      const reading = hashedSource(source);
-      sources.set(name, reading);
-      hashed.set(name, reading);
-    }
+    const reading = origin && isHashed ? hashedSource(source) : undefined;
+    if (reading) hashed.set(name, reading);
+    const { read, readNow } = reading ?? source;
+    sources.set(name, { read, ...(readNow && { readNow: readingAhead(readNow, byteLength) }) });
   }
   for (const [index, derived] of job.derived.entries()) {
     const { quantized, made, from } = derived;

@@ -270,17 +270,16 @@ function beginnings({ header, tensors }: FilePlan): Map<string, number> {
   );
 }
 
+const COPIED: TensorStatistics = {
+  contributors: [],
+  signConflict: 0,
+  cosine: [],
+  baseNorm: 0,
+  outputChange: 0,
+  nonFinite: 0,
+};
+
 function tensorReport(tensor: TensorPlan, statistics: TensorStatistics | undefined): TensorReport {
-  return {
-    ...tensorOutline(tensor),
-    copied: statistics === undefined,
-    ...(statistics ?? {
-      contributors: [],
-      signConflict: 0,
-      cosine: [],
-      baseNorm: 0,
-      outputChange: 0,
-      nonFinite: 0,
-    }),
-  };
+  const found = statistics ?? COPIED;
+  return Object.assign(tensorOutline(tensor), { copied: statistics === undefined }, found);
 }

@@ -65,6 +65,7 @@ export function openTask(
   const views = viewsOf(plan);
   const tiles = cut ?? cutTiles(plan.elements, work.stride, doraUnit(plan), groupElements);
   const wanted = [...new Set(views.flatMap((view) => (view ? [view.origin] : [])))];
+  const hasFactors = views.some((view) => view?.lowRank || view?.addend);
   let factors: Promise<(Factors | undefined)[]> | undefined;
   let first: Promise<Map<TensorRef, Uint8Array<ArrayBuffer>>> | undefined;
   let resident = false;
@@ -84,7 +85,9 @@ export function openTask(
     return new Map(wanted.map((ref, i) => [ref, bytes[i]!]));
   };
   const prefetch = () => {
-    factors ??= Promise.all(views.map((view) => view && loadFactors(view, work.engine, read)));
+    factors ??= hasFactors
+      ? Promise.all(views.map((view) => view && loadFactors(view, work.engine, read)))
+      : Promise.resolve([]);
     if (!atOnce && tiles[0]) first ??= fetchTile(tiles[0]);
     // the failure is reported when the pass awaits it, not as an unhandled rejection
     factors.catch(() => {});

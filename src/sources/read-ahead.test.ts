@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest';
+import { AHEAD_BYTES, readingAhead } from './read-ahead';
+
+const LENGTH = 3 * AHEAD_BYTES + 100;
+const file = Uint8Array.from({ length: LENGTH }, (_, i) => (i * 31 + (i >> 9)) % 251);
+
+function opened() {
+  const reads: [begin: number, end: number][] = [];
+  let isReady = true;
+  const read = readingAhead((begin, end, into) => {
+    reads.push([begin, end]);
+    if (isReady) into.set(file.subarray(begin, end));
+    return isReady;
+  }, LENGTH);
+  const bytes = (begin: number, end: number) => {
+    const into = new Uint8Array(end - begin);
+    return read(begin, end, into) ? into : undefined;
+  };
+  return { reads, bytes, setReady: (ready: boolean) => (isReady = ready) };
+}
+
+test('small reads in a row are few reads of the file, with its bytes', () => {
+  const { reads, bytes } = opened();
+  const step = 1000;
+  for (let at = 0; at < LENGTH; at += step) {
+    const end = Math.min(at + step, LENGTH);
+    expect(bytes(at, end)).toEqual(file.subarray(at, end));
+  }
+  expect(reads.length).toBeLessThan(7);
+  expect(reads.every(([, end]) => end <= LENGTH)).toBe(true);
+});
+
+test('reads here and there, and large ones, read what they ask for', () => {
+  const { reads, bytes } = opened();
+  const wanted: [number, number][] = [
+    [5000, 6000],
+    [100, 200],
+    [6000, 6000 + AHEAD_BYTES],
+    [6000 + AHEAD_BYTES, 6001 + 2 * AHEAD_BYTES],
+  ];
+  for (const [begin, end] of wanted) expect(bytes(begin, end)).toEqual(file.subarray(begin, end));
+  expect(reads).toEqual(wanted);
+});
+
+test('what takes waiting is not served, and read anew later', () => {
+  const { bytes, setReady } = opened();
+  bytes(0, 10);
+  setReady(false);
+  expect(bytes(10, 20)).toBeUndefined();
+  setReady(true);
+  expect(bytes(10, 20)).toEqual(file.subarray(10, 20));
+  expect(bytes(20, 30)).toEqual(file.subarray(20, 30));
+});
