@@ -136,7 +136,16 @@ function entries<T extends { name: string }, V>(
 
 /** f32 values with the seven digits that they have. */
 const shortNumbers = (values: Float32Array = new Float32Array(0)): number[] =>
-  Array.from(values, (x) => Number(x.toPrecision(7)));
+  Array.from(values, sevenDigits);
+
+/** Powers of ten with which an f32 multiplied is an exact f64. */
+const EXACT_POWERS = Array.from({ length: 13 }, (_, power) => 10 ** power);
+
+/** `Number(x.toPrecision(7))`, and sooner from 1e-6 to 1e7: there are as many norms as rows. @param x an f32, not negative */
+export function sevenDigits(x: number): number {
+  const power = EXACT_POWERS.find((ten) => x * ten >= 1e6);
+  return power === undefined || x >= 1e7 ? Number(x.toPrecision(7)) : Math.round(x * power) / power;
+}
 
 function json(value: object): string {
   return `${JSON.stringify(value, null, 1)}\n`;
