@@ -42,7 +42,7 @@ function bounded(x: v128, bounds: usize): v128 {
  * done another way: a change is small. Models as in `modelsOf`; `places`: their addresses, the base’s first. `bounds`: of every model, the keys above which it is kept
  * and above which it is not any more; `masks` are `pitch` bytes apart.
  */
-function mergePlain<T, M>(
+function mergePlain<B, T, M>(
   places: usize,
   how: i32,
   bounds: usize,
@@ -98,6 +98,7 @@ function mergePlain<T, M>(
     let s34 = zero;
     let s44 = zero;
     let moved = zero;
+    let from = v0 + column * sizeof<B>();
     let at = column * sizeof<T>();
     let to = packed + (column << (dtype == 0 ? 2 : 1));
     let mask = masks + (column >> 3);
@@ -114,7 +115,7 @@ function mergePlain<T, M>(
       let against4: u64 = 0;
       let still: u64 = 0;
       for (let k: u64 = 0; k < 64; k += 4) {
-        const base = four<T>(v0 + at);
+        const base = four<B>(from);
         let a = tau<T>(v1 + at, base);
         let b = models > 1 ? tau<T>(v2 + at, base) : zero;
         let c = models > 2 ? tau<T>(v3 + at, base) : zero;
@@ -231,11 +232,12 @@ function mergePlain<T, M>(
         const out = f32x4.add(base, v128.or(delta, v128.and(f32x4.eq(delta, zero), sign)));
         const bits = packed4(out, dtype);
         // a base in the output dtype is the same with a change of zero alone, then to the bit
-        const same = isFloat<T>() ? samePacked(bits, packed4(base, dtype), magnitude) : i32x4.eq(bits, i32x4.shr_u(base, 16));
+        const same = isFloat<B>() ? samePacked(bits, packed4(base, dtype), magnitude) : i32x4.eq(bits, i32x4.shr_u(base, 16));
         still |= bitsOf(same) << k;
         if (dtype == 0) v128.store(to, bits);
         else v128.store64_lane(to, i16x8.narrow_i32x4_u(bits, bits), 0);
         if (dtype == 1) failed = i32x4.sub(failed, i32x4.eq(v128.and(bits, i32x4.splat(0x7c00)), i32x4.splat(0x7c00)));
+        from += ROW * sizeof<B>();
         at += ROW * sizeof<T>();
         to += ROW << (dtype == 0 ? 2 : 1);
       }
@@ -302,7 +304,7 @@ export function tau<T>(at: usize, base: v128): v128 {
 }
 
 /** `mergePlain` for this number of models. */
-export function mergeUsual<T>(
+export function mergeUsual<B, T>(
   models: i32,
   places: usize,
   how: i32,
@@ -322,13 +324,13 @@ export function mergeUsual<T>(
   lanes: usize,
 ): bool {
   if (models == 1) {
-    return mergePlain<T, u8>(places, how, bounds, masks, pitch, coefficients, elects, zeroNegative, lambda, packed, dtype, sums, stats, wrong, counts, lanes);
+    return mergePlain<B, T, u8>(places, how, bounds, masks, pitch, coefficients, elects, zeroNegative, lambda, packed, dtype, sums, stats, wrong, counts, lanes);
   }
   if (models == 2) {
-    return mergePlain<T, u16>(places, how, bounds, masks, pitch, coefficients, elects, zeroNegative, lambda, packed, dtype, sums, stats, wrong, counts, lanes);
+    return mergePlain<B, T, u16>(places, how, bounds, masks, pitch, coefficients, elects, zeroNegative, lambda, packed, dtype, sums, stats, wrong, counts, lanes);
   }
   if (models == 3) {
-    return mergePlain<T, u32>(places, how, bounds, masks, pitch, coefficients, elects, zeroNegative, lambda, packed, dtype, sums, stats, wrong, counts, lanes);
+    return mergePlain<B, T, u32>(places, how, bounds, masks, pitch, coefficients, elects, zeroNegative, lambda, packed, dtype, sums, stats, wrong, counts, lanes);
   }
-  return mergePlain<T, u64>(places, how, bounds, masks, pitch, coefficients, elects, zeroNegative, lambda, packed, dtype, sums, stats, wrong, counts, lanes);
+  return mergePlain<B, T, u64>(places, how, bounds, masks, pitch, coefficients, elects, zeroNegative, lambda, packed, dtype, sums, stats, wrong, counts, lanes);
 }

@@ -76,6 +76,8 @@ export function mergeChanges(
 ): void {
   const count = <usize>models + 1;
   const halves = dtype == 2 && isHalves(sources, count);
+  // changes alone, of factors, on such a base
+  const updates = dtype == 2 && isHalves(sources, 1) && arePlaced(sources, count);
   const lanes = scratch + 256;
   const bounds = scratch + 128;
   const places = scratch + 192;
@@ -101,12 +103,15 @@ export function mergeChanges(
     }
     let done = false;
     if (usual && halves && storedPlain<u16>(sources, 0, count, begin, places)) {
-      done = mergeUsual<u16>(models, places, how, bounds, mask, pitch, coefficients, election != 0, zeroNegative, lambda, to, 2, sums, stats, wrong, scratch, lanes);
+      done = mergeUsual<u16, u16>(models, places, how, bounds, mask, pitch, coefficients, election != 0, zeroNegative, lambda, to, 2, sums, stats, wrong, scratch, lanes);
+    }
+    if (usual && updates && storedPlain<u16>(sources, 0, 1, begin, places) && slotsPlain(sources, 1, count, begin, slots, places)) {
+      done = mergeUsual<u16, f32>(models, places, how, bounds, mask, pitch, coefficients, election != 0, zeroNegative, lambda, to, 2, sums, stats, wrong, scratch, lanes);
     }
     if (!done) {
       fillSlots(sources, count, begin, size, slots, status);
-      if (usual && !halves && slotsPlain(sources, count, begin, slots, places)) {
-        done = mergeUsual<f32>(models, places, how, bounds, mask, pitch, coefficients, election != 0, zeroNegative, lambda, to, dtype, sums, stats, wrong, scratch, lanes);
+      if (usual && !halves && slotsPlain(sources, 0, count, begin, slots, places)) {
+        done = mergeUsual<f32, f32>(models, places, how, bounds, mask, pitch, coefficients, election != 0, zeroNegative, lambda, to, dtype, sums, stats, wrong, scratch, lanes);
       }
     }
     if (done) addCounts(scratch, last, how, election != 0, bounds, counts, kept, stats);
@@ -156,10 +161,16 @@ function placeOf(sources: usize, i: usize, begin: usize, slots: usize): usize {
   return load<i32>(sources + i * SOURCE, 8) == LEAVE ? addressOf(sources, i, begin) : slots + i * SLOT;
 }
 
-/** Lists where the blocks lie as f32; whether each of them is plain. */
-function slotsPlain(sources: usize, count: usize, begin: usize, slots: usize, places: usize): bool {
-  for (let i: usize = 0; i < count; i++) store<usize>(places + (i << 2), placeOf(sources, i, begin, slots));
-  return arePlain<f32>(places, 0, count);
+/** Whether all models are f32 already. */
+function arePlaced(sources: usize, count: usize): bool {
+  for (let i: usize = 1; i < count; i++) if (load<i32>(sources + i * SOURCE, 8) != LEAVE) return false;
+  return true;
+}
+
+/** Lists where the blocks lie as f32, from the one numbered `first` on; whether each of them is plain. */
+function slotsPlain(sources: usize, first: usize, count: usize, begin: usize, slots: usize, places: usize): bool {
+  for (let i = first; i < count; i++) store<usize>(places + (i << 2), placeOf(sources, i, begin, slots));
+  return arePlain<f32>(places, first, count);
 }
 
 /** Bytes of an entry in the list of windows: slot, lowest and highest key, word of its counts, of its list, room there. */
@@ -207,7 +218,7 @@ export function measureChanges(
     }
     if (!done) {
       fillSlots(sources, count, begin, size, slots, status);
-      if (!halves && size == BLOCK && slotsPlain(sources, count, begin, slots, places)) {
+      if (!halves && size == BLOCK && slotsPlain(sources, 0, count, begin, slots, places)) {
         measureUsual<f32>(models, places, mask, pitch, sums, norm, spread, 0, lanes);
         done = true;
       }

@@ -36,7 +36,7 @@ interface Shape {
   dtype: WeightDtype;
   /** Dtypes that differ, adapters, or values that are not finite. */
   mixed?: boolean;
-  adapters?: boolean;
+  adapters?: 'some' | 'all';
   special?: boolean;
 }
 
@@ -55,9 +55,12 @@ function tensorOf({ rows, models, dtype, mixed, adapters, special }: Shape, hasB
   const origin = put('base', base, dtype, [rows, COLS]);
   const views = Array.from({ length: models }, (_, i): TensorView => {
     if (adapters && i % 3 === 2) return { origin, onBase: true };
-    if (adapters && i % 3 !== 1) {
-      const factor = (name: string, n: number, shape: number[]) =>
-        put(`${name}${i}`, valuesOf(n, 20 + i, false), 'F32', shape);
+    if (adapters === 'all' || (adapters && i % 3 !== 1)) {
+      // the changes of one are close to the smallest numbers in its last rows
+      const factor = (name: string, n: number, shape: number[]) => {
+        const tiny = (value: number, e: number) => (i === 1 && e > n / 2 ? value * 2 ** -55 : value);
+        return put(`${name}${i}`, valuesOf(n, 20 + i, false).map(tiny), 'F32', shape);
+      };
       const a = factor('a', 4 * COLS, [4, COLS]);
       const b = factor('b', 4 * rows, [rows, 4]);
       return { origin, onBase: true, lowRank: { a, b, rank: 4, scale: 0.5, layout: 'linear' } };
@@ -148,7 +151,11 @@ describe.each(CASES)('%s %#', (id, settings) => {
     ['what is not finite', { rows: 167, models: 2, dtype: 'BF16', special: true }],
     ...(isSum
       ? []
-      : ([['adapters', { rows: 167, models: 4, dtype: 'BF16', adapters: true }]] as [string, Shape][])),
+      : ([
+          ['adapters', { rows: 167, models: 4, dtype: 'BF16', adapters: 'some' }],
+          ['adapters alone', { rows: 167, models: 3, dtype: 'BF16', adapters: 'all' }],
+          ['one adapter', { rows: 167, models: 1, dtype: 'BF16', adapters: 'all', special: true }],
+        ] as [string, Shape][])),
   ];
   it.each(shapes)('%s', async (_, shape) => {
     const key = JSON.stringify([shape, isSum]);
