@@ -200,19 +200,20 @@ export function readString(cursor: JsonCursor): string {
   }
 }
 
+const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
+
 /** Reads a number and returns its text. @throws AmalgamError `rules.code`, `LimitExceeded` */
 export function readNumber(cursor: JsonCursor): string {
   skipSpace(cursor);
-  const grammar = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
-  grammar.lastIndex = cursor.at;
-  const text = grammar.exec(cursor.text)?.[0];
-  if (text === undefined) {
+  NUMBER.lastIndex = cursor.at;
+  if (!NUMBER.test(cursor.text)) {
     if (cursor.rules.pythonNumbers && cursor.text.startsWith('-Infinity', cursor.at)) {
       cursor.at += 9;
       return '-Infinity';
     }
     throw syntax(cursor, 'a number was expected');
   }
+  const text = cursor.text.slice(cursor.at, NUMBER.lastIndex);
   if (text.length > cursor.rules.maxString) throw limit(cursor.fileName, 'has a number of absurd length');
   cursor.at += text.length;
   return text;

@@ -45,6 +45,7 @@ const MARKS: readonly (readonly [end: RegExp, method: string])[] = [
   [/\.Qidxs(?:_\w+)?$/, 'QuIP#'],
   [/\.qidxs_packed$|\.centroids\.weight$/, 'VPTQ'],
 ];
+const ANY_MARK = new RegExp(MARKS.map(([end]) => end.source).join('|'));
 
 /**
  * How the weights are quantized in a way that is not read, or undefined: by the names of what is stored, by matrices of integers
@@ -56,8 +57,7 @@ export function unreadQuantization(
 ): string | undefined {
   const said = config?.quantization;
   for (const [name, { dtype, shape }] of tensors) {
-    const mark = MARKS.find(([end]) => end.test(name))?.[1];
-    if (mark !== undefined) return said ?? mark;
+    if (ANY_MARK.test(name)) return said ?? MARKS.find(([end]) => end.test(name))![1];
     if (/^[IU](?:8|16|32)$/.test(dtype) && name.endsWith('.weight') && shape.length > 1) {
       return said ?? `integers of ${dtype.slice(1)} bits`;
     }

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import nodeEndpoint from 'comlink/dist/esm/node-adapter';
 import type { WorkerPort } from '../../platform';
 
-const YOUNG_MB = 4;
+const YOUNG_MB = 8;
 
 /** Starts a thread, bundled beside the command. @param cache as `becomeHost` has it */
 export function startThread(cache: string): WorkerPort {

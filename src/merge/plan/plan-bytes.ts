@@ -6,6 +6,7 @@ import { PIECE_BYTES, tensorsToRead } from '../../inputs/row-map';
 import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import type { ModelFile, ModelFolder } from '../../sources/model-folder';
 import type { ShardPlan } from '../../write/shard-plan';
+import { isAsStored } from '../tensor/as-stored';
 import { bytesPerElement, DEFAULT_DEVICE_BYTES } from '../tensor/device-budget';
 
 import type { Plan, TensorPlan } from './plan';
@@ -19,27 +20,21 @@ const FIXED_BYTES = 16 * 2 ** 20;
  */
 export function storedInputs(tensor: TensorPlan): TensorRef[] {
   if (tensor.copy) return tensorsToRead(tensor.copy);
-  const found = new Set<TensorRef>();
-  for (const view of storedViews(tensor)) {
-    for (const ref of [view.origin, ...factors(view)]) {
-      if (!ref.derived && !ref.rows) found.add(ref);
-      else for (const each of tensorsToRead(ref)) found.add(each);
-    }
-  }
-  return [...found];
+  const views = storedViews(tensor);
+  const refs = isAsStored(tensor)
+    ? views.map(({ origin }) => origin)
+    : views.flatMap((view) => [view.origin, ...factors(view)]).flatMap(tensorsToRead);
+  return [...new Set(refs)];
 }
 
 function storedViews({ base, models }: TensorPlan): TensorView[] {
   return [...(base ? [base] : []), ...models.map(({ view }) => view)];
 }
 
-function factors({ lowRank, addend }: TensorView): readonly TensorRef[] {
-  if (!lowRank && !addend) return NONE;
+function factors({ lowRank, addend }: TensorView): TensorRef[] {
   const refs = lowRank ? [lowRank.a, lowRank.b, lowRank.magnitude] : [];
   return [...refs, addend?.tensor].filter((ref) => ref !== undefined);
 }
-
-const NONE: readonly TensorRef[] = [];
 
 /** Every weight file the tensors are read from, with the bytes of one pass over what is used of it. */
 export function planInputs(
@@ -102,9 +97,7 @@ export function peakBytes(tensors: readonly TensorPlan[]): number {
     among.reduce((peak, tensor) => Math.max(peak, of(tensor)), 0);
   const models = most((tensor) => tensor.models.length);
   const largest = Math.ceil(most((tensor) => tensor.elements) / BLOCK) * BLOCK;
-  const changed = computed.filter((tensor) =>
-    storedViews(tensor).some(({ origin, lowRank, addend }) => origin.rows || lowRank || addend),
-  );
+  const changed = computed.filter((tensor) => !isAsStored(tensor));
   const tile = Math.min(largest, Math.floor(DEFAULT_DEVICE_BYTES / bytesPerElement(models)));
   const factorBytes = most(
     (tensor) =>

@@ -113,7 +113,7 @@ export async function makePlan(
   const scopes = recipeScopes(recipe, slices, models, problems);
   const { isImage } = reference.checkpoint;
   const roleOf = isImage ? (await import('../../models/image-role')).imageRole : tensorRole;
-  const asked = { vocabularyAsked: vocabulary.asked, before: new Map() };
+  const asked = { vocabularyAsked: vocabulary.asked, fixed: new Map() };
   const context = { recipe, method, unfit, ...asked, problems, roleOf };
   const tensors = inTensorOrder(scopes.flatMap((scope) => planScope(scope, context)));
   if (tensors.length === 0) refuseNothing(problems);

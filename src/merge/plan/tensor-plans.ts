@@ -1,7 +1,7 @@
 /** The output tensors of a scope: who contributes, with which parameters, and what can be copied. */
 
 import { type Dtype, isWeightDtype } from '../../formats/dtype';
-import type { Recipe } from '../../formats/recipe';
+import type { Recipe, RecipeParameters } from '../../formats/recipe';
 import { canonicalRef } from '../../formats/recipe';
 import { castTensor } from '../../inputs/dequantization';
 import type { Model, ModelTensor } from '../../inputs/model';
@@ -30,8 +30,8 @@ interface TensorContext {
   problems: Problems;
   /** Role of an output tensor. */
   roleOf: typeof tensorRole;
-  /** The parameters of the tensor before, by the model, or under '' those of the method: most tensors have the same. */
-  before: Map<string, ResolvedParameters>;
+  /** What the recipe says in one way for all tensors, by the model, or under '' of the method. */
+  fixed: Map<string, { levels: readonly RecipeParameters[]; values: ResolvedParameters }>;
 }
 
 const OUTPUT_DTYPES = { float32: 'F32', float16: 'F16', bfloat16: 'BF16' } as const;
@@ -141,10 +141,9 @@ function planTensor(
   if (copy && (copy.dtype === dtype || !isWeightDtype(copy.dtype))) {
     return [copyPlan(name, reference, copy, models, parameters, context, base)];
   }
-  const odd = [...(base ? [base] : []), ...models.map((m) => m.view)].filter(
-    (view) => !isWeightDtype(view.origin.dtype),
-  );
-  if (base && odd.includes(base) && !base.origin.dtype.startsWith('F8_')) {
+  const isOdd = (view: TensorView) => !isWeightDtype(view.origin.dtype);
+  const odd = base && isOdd(base) ? base : models.find(({ view }) => isOdd(view))?.view;
+  if (base && odd === base && !base.origin.dtype.startsWith('F8_')) {
     problems.warn(
       'DtypeCopied',
       `${base.origin.folder} stores tensors as ${base.origin.dtype}, which cannot be computed with; they stay as the base has them.`,
@@ -153,11 +152,11 @@ function planTensor(
     );
     return [copyPlan(name, reference, base.origin, models, parameters, context, base)];
   }
-  if (odd.length > 0) {
+  if (odd) {
     problems.error(
       'DtypeUnsupported',
-      `${odd[0]!.origin.folder} stores tensors as ${odd[0]!.origin.dtype}, which can be copied but not computed with.`,
-      `${isCastable(odd[0]!.origin, scope) ? 'Choose an output dtype (out_dtype), with which they are computed with too, or use' : 'Use'} a copy of the model in F32, F16 or BF16, leave these tensors as the base has them with exclude, or copy the model whole with passthrough.`,
+      `${odd.origin.folder} stores tensors as ${odd.origin.dtype}, which can be copied but not computed with.`,
+      `${isCastable(odd.origin, scope) ? 'Choose an output dtype (out_dtype), with which they are computed with too, or use' : 'Use'} a copy of the model in F32, F16 or BF16, leave these tensors as the base has them with exclude, or copy the model whole with passthrough.`,
       [name],
     );
     return [];
@@ -319,6 +318,8 @@ function sameShape(
   return false;
 }
 
+const NO_PARAMETERS: RecipeParameters = {};
+
 /**
  * The parameters of a tensor: those of a model, matched by the name of its own tensor, or those of the method,
  * matched by the name in the output (mergekit 0.1.4, `plan.py`: plan_tensor).
@@ -329,9 +330,13 @@ function resolve(
   tensorName: string,
   source: Participant | undefined,
   scope: Scope,
-  { recipe, problems, before }: TensorContext,
+  { recipe, problems, fixed }: TensorContext,
 ): ResolvedParameters {
-  const levels = [...(source ? [source.parameters] : []), scope.parameters, recipe.parameters];
+  const key = source?.model.ref ?? '';
+  const own = source?.parameters ?? NO_PARAMETERS;
+  const known = fixed.get(key);
+  if (known?.levels[0] === own && known.levels[1] === scope.parameters) return known.values;
+  const levels = [own, scope.parameters, recipe.parameters];
   const { values, faults } = resolveParameters(specs, levels, tensorName, scope.position);
   for (const { parameter, reason } of faults) {
     problems.error(
@@ -341,9 +346,8 @@ function resolve(
       [outputName],
     );
   }
-  const known = before.get(source?.model.ref ?? '') ?? {};
-  if (Object.keys(specs).every((key) => values[key] === known[key])) return known;
-  before.set(source?.model.ref ?? '', values);
+  const isFixed = levels.every((level) => !Object.values(level).some(Array.isArray));
+  if (isFixed && faults.length === 0) fixed.set(key, { levels, values });
   return values;
 }
 

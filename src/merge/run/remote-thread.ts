@@ -9,7 +9,7 @@ import { takeSpares } from '../../sources/spare-arrays';
 import type { HashPieces } from '../../write/destination';
 import { methodById } from '../methods';
 import type { Plan, TensorPlan } from '../plan/plan';
-import { isAsStored } from '../tensor/computation';
+import { isAsStored } from '../tensor/as-stored';
 import type { WholeModel } from '../tensor/delta-pipeline';
 import type { Prepared } from '../tensor/prepared';
 import {

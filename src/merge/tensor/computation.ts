@@ -5,10 +5,10 @@ import { blockCount } from '../../backend/kernel';
 import { PANEL_CHUNK, pairCount } from '../../backend/kernels/products';
 import { MOST_STORED, storedSums, storedSumWords } from '../../backend/kernels/sums';
 import type { ReadTensor } from '../../inputs/stored-tensor';
-import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import type { MergeCounts } from '../../reports/job';
 import type { ElementwiseCompute, MergeMethod } from '../method';
 import type { TensorPlan } from '../plan/plan';
+import { isAsStored } from './as-stored';
 import { TileSums } from './delta-measure';
 import { mergeDelta, type WholeModel } from './delta-pipeline';
 import { type Prepared, requirePrepared } from './prepared';
@@ -105,13 +105,6 @@ export function canBeCut(plan: TensorPlan, method: MergeMethod): boolean {
     !readsAgain(plan, method) &&
     isAsStored(plan)
   );
-}
-
-/** Whether all that a tensor is made from is read as it is stored, and nothing is added to it. */
-export function isAsStored({ base, copy, models }: TensorPlan): boolean {
-  const isPlain = ({ rows, derived }: TensorRef) => !rows && !derived;
-  const isStored = ({ origin, lowRank, addend }: TensorView) => !lowRank && !addend && isPlain(origin);
-  return (!base || isStored(base)) && (!copy || isPlain(copy)) && models.every(({ view }) => isStored(view));
 }
 
 /**
