@@ -70,7 +70,10 @@ export default defineConfig({
     plugins: () => [cpuKernels(), plainShaders()],
     rolldownOptions: {
       checks: { bundlerTimings: false },
-      output: together({ planning: /\/main\.worker\.ts/ }),
+      output: together({
+        planning: /\/main\.worker\.ts/,
+        statistics: /\/merge\/prediction\/job\.ts/,
+      }),
     },
   },
   // Found up front, so that the dev server never has to reload the page in the middle of somebody's first merge.
@@ -90,7 +93,11 @@ export default defineConfig({
     // whoever starts the studio can do nothing about them
     rolldownOptions: {
       checks: { bundlerTimings: false },
-      output: together({ entry: /\/main\.tsx/, studio: /\/ui\/start\.tsx/ }),
+      output: together({
+        entry: /\/main\.tsx/,
+        studio: /\/ui\/start\.tsx/,
+        tabs: /\/ui\/(layers\/LayersTab|try\/TryTab|screens\/FilesTab|inspector\/Inspector)\.tsx/,
+      }),
     },
     chunkSizeWarningLimit: 600,
   },

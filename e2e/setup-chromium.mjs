@@ -23,8 +23,14 @@ export const CHROMIUM_ARGS = [
   '--disable-sync',
 ];
 
-/** Renders WebGPU on the processor: the same adapter on every machine, so tests mean the same everywhere. */
-export const SWIFTSHADER_ARGS = ['--use-webgpu-adapter=swiftshader'];
+/**
+ * Renders WebGPU on the processor: the same adapter on every machine, so tests mean the same everywhere. It takes a second
+ * to compile what clears 16 KiB of workgroup memory, unless the shader does it by a loop.
+ */
+export const SWIFTSHADER_ARGS = [
+  '--use-webgpu-adapter=swiftshader',
+  '--disable-dawn-features=use_vulkan_zero_initialize_workgroup_memory_extension',
+];
 
 /**
  * Reaches the machine's own graphics device. Headless Chromium on Linux does so through Vulkan only, and wants it for

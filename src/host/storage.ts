@@ -4,6 +4,7 @@ import { cleanBlobs, listBlobs } from '../store/blobs';
 import { cleanSmallFiles } from '../store/cached-source';
 import { ensureStorage } from '../store/memory-storage';
 import { storageFolder } from '../store/opfs-file';
+import { cleanOutputs } from '../write/finished-outputs';
 
 /** Whether this page has storage, or memory in its place; found out by trying. */
 export async function storageInfo(): Promise<WorkerInfo['storage']> {
@@ -21,7 +22,7 @@ export async function cleanStorage(): Promise<void> {
   if (!(await storageInfo()).available) return;
   await cleanBlobs();
   await cleanSmallFiles();
-  await (await import('../write/finished-outputs')).cleanOutputs();
+  await cleanOutputs();
 }
 
 /** Bytes in the cache of every blob, whole or in part, by sha256; none without storage. */

@@ -12,8 +12,10 @@ import { copyOf, type Recipe } from '../formats/recipe';
 import { backendInfo } from '../host/backend-info';
 import { type OpenModels, openModels, sampleCalibrationNames } from '../host/models';
 import { followOtherTabs, oneJob, takeOver, withRunLock } from '../host/run-lock';
+import { cleanStorage, storageInfo } from '../host/storage';
 import { type Plan, requireClean } from '../merge/plan/plan';
 import { AMALGAM_VERSION } from '../merge/version';
+import { cleanStages, forgetInterrupted, interruptedRuns } from '../recipe/interrupted-runs';
 import { mergeRecipe, planToRun, recipePlanReport } from '../recipe/recipe-jobs';
 import type { BackendChoice } from '../reports/backend';
 import type { DatasetRequest } from '../reports/dataset';
@@ -31,7 +33,7 @@ import type {
 import type { FindBestProgress, FindBestRequest } from '../reports/find-best';
 import type { CalibrationText } from '../reports/importance';
 import { amountOf, type Progress } from '../reports/job';
-import type { InterruptedRun, MergeRequest, RunElsewhere, VerifyRequest } from '../reports/merge';
+import type { MergeRequest, RunElsewhere, VerifyRequest } from '../reports/merge';
 import type { HubQuery, LocalFile, ModelInfo } from '../reports/models';
 import type { PushProgress, PushRequest, PushSource } from '../reports/push';
 import type { ScoreTasksRequest, TasksProgress } from '../reports/tasks';
@@ -43,6 +45,7 @@ import { sha256Of } from '../sources/sha256';
 import { deleteBlob, listBlobs } from '../store/blobs';
 import type { ToolCalls } from '../tools';
 import { TOOL_CALLS } from '../tools/calls';
+import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-outputs';
 import { openHubSession } from './hub-session';
 import type { LiveTexts } from './live-text';
 
@@ -77,11 +80,9 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     opened ??= (await import('../dataset/job')).openDatasets(hub);
     return opened;
   };
-  const outputs = () => import('../write/finished-outputs');
-  const cutOff = () => import('../recipe/interrupted-runs');
   const clean = async () => {
-    await (await import('../host/storage')).cleanStorage();
-    await (await cutOff()).cleanStages();
+    await cleanStorage();
+    await cleanStages();
   };
   const cleaned = clean();
   cleaned.catch(() => undefined); // thrown by the calls that wait for it
@@ -160,7 +161,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       await cleaned;
       return {
         ...(await backendInfo()),
-        storage: await (await import('../host/storage')).storageInfo(),
+        storage: await storageInfo(),
         version: AMALGAM_VERSION,
       };
     },
@@ -327,22 +328,20 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     /** Merges that were cut off and can go on, none of them running, the newest first. */
     async interrupted() {
       await cleaned;
-      return (await cutOff()).interruptedRuns();
+      return interruptedRuns();
     },
     /** Forgets an interrupted merge. Files in a picked folder stay. */
-    discardInterrupted: async (destination: InterruptedRun['destination']) =>
-      (await cutOff()).forgetInterrupted(destination),
+    discardInterrupted: forgetInterrupted,
     /** Follows the merge of another tab: what it does, and null when there is none. Never resolves. */
     follow: (onRun: Report<RunElsewhere | null>) => followOtherTabs(onRun),
     /** Makes the tab that merges stop; its merge can then be resumed here. @throws Busy when it does not */
     takeOver: () => takeOver(),
     /** A finished output file of a `downloads` merge, disk-backed. */
-    outputFile: async (name: string, file: string) => (await outputs()).openOutputFile(name, file),
+    outputFile: openOutputFile,
     /** The plain sha256 of a file, which the Hub and `sha256sum` know it by. */
     sha256: (file: File) => sha256Of(fileSource(file, file.name)),
     async cache(): Promise<CacheInfo> {
       const { listMasks } = await import('../store/masks');
-      const { listOutputs } = await outputs();
       const [blobs, finished, masks] = await Promise.all([listBlobs(), listOutputs(), listMasks()]);
       return {
         blobs: blobs.map(({ sha256, bytes, name }) => ({ sha256, bytes, name })),
@@ -352,7 +351,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     },
     async deleteCached(kind: 'blob' | 'output' | 'masks', id: string) {
       if (kind === 'masks') await (await import('../store/masks')).deleteMasks(id);
-      else await (kind === 'blob' ? deleteBlob(id) : (await outputs()).deleteOutput(id));
+      else await (kind === 'blob' ? deleteBlob(id) : deleteOutput(id));
     },
   };
 

@@ -114,6 +114,9 @@ export async function becomeHost(cache: string): Promise<() => Promise<void>> {
   return () => rm(own, { recursive: true, force: true });
 }
 
+/** Options of Dawn: shaders clear their workgroup memory by a loop, as the driver of the software adapter takes a second to compile its own way. */
+const DAWN = ['disable-dawn-features=use_vulkan_zero_initialize_workgroup_memory_extension'];
+
 /**
  * Gives this process WebGPU as a browser has it: Dawn, from the optional package `webgpu`. On Linux it needs a Vulkan
  * driver; `VK_ICD_FILENAMES` chooses one.
@@ -129,7 +132,7 @@ export async function offerWebGpu(): Promise<void> {
     );
   });
   Object.assign(globalThis, globals);
-  Object.defineProperty(navigator, 'gpu', { value: create([]), configurable: true });
+  Object.defineProperty(navigator, 'gpu', { value: create(DAWN), configurable: true });
   restAtEveryTurn();
 }
 

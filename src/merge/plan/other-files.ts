@@ -1,5 +1,6 @@
 /** The small files of a model that nothing here writes anew: processors of images and sound, parts of sentence encoders. */
 
+import { fileFault } from '../../formats/file-fault';
 import { HASHES_FILE } from '../../formats/output-hashes';
 import { counted } from '../../formats/quantity';
 import type { Checkpoint } from '../../inputs/checkpoint';
@@ -25,7 +26,7 @@ export async function checkCopied(
       file
         .open()
         .read(0, file.byteLength)
-        .then(async (bytes) => (await import('../../formats/file-fault')).fileFault(file.path, bytes));
+        .then((bytes) => fileFault(file.path, bytes));
     looked.set(file, fault);
     fault.catch(() => looked.delete(file));
     const why = await fault;
