@@ -143,6 +143,8 @@ const PASSES = new Map<unknown, number>([
 
 interface StretchesHeader extends RecordHeader {
   stretches: number;
+  /** As in {@link BestBench}. */
+  opening: number;
 }
 
 async function openBench(
@@ -255,15 +257,17 @@ async function openBench(
   const scored = new Map<string, Outcome>();
   const key = JSON.stringify([formatRecipe(recipe), models, texts, tasks ?? parts]);
   const most = Math.max(...parts.choosing.map(({ length }) => length));
-  const stretches = tasks ? most : await fittingStretches();
+  const { stretches, opening } = tasks ? { stretches: most, opening: 0 } : await fittingStretches();
   const first = firstOf(parts, stretches, own);
-  const reported = own || tasks ? 1 : most / stretches;
+  // of a task all is known at once
+  const reported = tasks ? 0 : own ? 1 : most / stretches;
   const rest = parts.choosing.map((text) => text.slice(stretches, (1 + MOST_REST) * stretches));
   return {
     key: JSON.stringify([key, stretches]),
     texts,
     rest: Math.min(MOST_REST, most / stretches - 1),
     reported,
+    opening,
     measure(targets, asked, which) {
       if (tasks) return scoreAll(tasks, targets, asked);
       return measureAll(targets, asked, which === 'rest' ? { ...first, choosing: rest } : first);
@@ -313,31 +317,37 @@ async function openBench(
   }
 
   /** Stretches of a text in a part with which everything that reads no text is tried in its time; as it was found the first time. */
-  async function fittingStretches(): Promise<number> {
-    if (most <= LEAST_STRETCHES) return most;
+  async function fittingStretches(): Promise<Pick<StretchesHeader, 'stretches' | 'opening'>> {
+    if (most <= LEAST_STRETCHES) return { stretches: most, opening: 0 };
     const records = await openRecords(
-      JSON.stringify(['best text', key]),
+      JSON.stringify(['best text', 2, key]),
       `Text to compare merges of ${recipe.baseModel}`,
     );
     const known = await records.find<StretchesHeader>('stretches');
-    if (known) return known.header.stretches;
+    if (known) return known.header;
     const tried = candidatesOf(recipe).filter(({ reads, trims }) => !reads && !trims);
-    const probe: RunTarget[] = [{ recipe: tried[0]!.recipe }];
+    const probe = tried.slice(0, (await engines.open()).length).map((of) => ({ recipe: of.recipe }));
+    const secondsOf = async (count: number) => {
+      const at = performance.now();
+      await measureAll(probe, ['choosing'], firstOf(parts, count, own));
+      return (performance.now() - at) / 1000 / probe.length;
+    };
     // the first time models are opened
-    await measureAll(probe, ['choosing'], firstOf(parts, 1, own));
-    const at = performance.now();
-    await measureAll(probe, ['choosing'], firstOf(parts, LEAST_STRETCHES, own));
-    const each = (performance.now() - at) / 1000 / LEAST_STRETCHES;
+    await secondsOf(1);
+    const [one, several] = [await secondsOf(1), await secondsOf(LEAST_STRETCHES)];
+    const each = Math.max(several - one, several / LEAST_STRETCHES) / (LEAST_STRETCHES - 1);
+    const begins = Math.max(0, one - each);
     const rows = models.length + (request.also?.length ?? 0) + tried.length;
+    const atEnd = rows - tried.length + 1;
+    const compared = rows + TRIES * tried.length;
     // all is reported of given texts, however few fit
-    const [work, whole] = own
-      ? [2 * rows + TRIES * tried.length, 0]
-      : [rows + TRIES * tried.length, rows * most];
-    const left = budget - (performance.now() - begun) / 1000;
-    const fitting = Math.floor(((TRYING_SHARE * left) / each - whole) / work);
+    const [work, whole] = own ? [compared + atEnd, 0] : [compared, atEnd * most];
+    const left = TRYING_SHARE * (budget - (performance.now() - begun) / 1000) - begins * (compared + atEnd);
+    const fitting = Math.floor((left / each - whole) / work);
     const stretches = Math.max(LEAST_STRETCHES, Math.min(most, fitting));
-    await records.write<StretchesHeader>({ name: 'stretches', stretches }, []);
-    return stretches;
+    const found = { stretches, opening: begins / (each * stretches) };
+    await records.write<StretchesHeader>({ name: 'stretches', ...found }, []);
+    return found;
   }
 
   async function measureAll(

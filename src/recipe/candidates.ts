@@ -175,27 +175,18 @@ const blocksOf = ({ blocks: { choosing } }: BestRow) =>
   (choosing ?? []).reduce((n, text) => n + text.length, 0);
 
 /** Rows that were compared on the most text. */
-function readMost(rows: readonly BestRow[]): BestRow[] {
+export function readMost(rows: readonly BestRow[]): BestRow[] {
   const most = Math.max(...rows.map(blocksOf));
   return rows.filter((row) => most > 0 && blocksOf(row) === most);
 }
 
-/** Rows read on less choosing text than others, or all alike, which may be better than any on what all have read; the least loss first. */
+/** Rows that may be better than any on the choosing text, of which all have read the same; the least loss first. */
 export function rivalsOf(rows: readonly BestRow[]): BestRow[] {
-  const measured = rows.filter((row) => blocksOf(row) > 0);
-  const fewest = Math.min(...measured.map(blocksOf));
-  const [shortest] = measured.filter((row) => blocksOf(row) === fewest);
-  const onAll = measured.map((row) => {
-    const choosing = row.blocks.choosing!.map((text, t) =>
-      text.slice(0, shortest!.blocks.choosing![t]!.length),
-    );
-    return { row, choosing, loss: meanLoss(choosing).mean };
-  });
-  const ordered = onAll.sort((a, b) => a.loss - b.loss);
-  return ordered
-    .filter(({ choosing }) => verdict(pairedDifference(choosing, ordered[0]!.choosing)) !== 'higher')
-    .map(({ row }) => row)
-    .filter((row) => blocksOf(row) === fewest);
+  const ordered = rows
+    .filter((row) => blocksOf(row) > 0)
+    .sort((a, b) => lossOf(a, 'choosing') - lossOf(b, 'choosing'));
+  const least = ordered[0]?.blocks.choosing;
+  return ordered.filter(({ blocks }) => verdict(pairedDifference(blocks.choosing!, least!)) !== 'higher');
 }
 
 /**

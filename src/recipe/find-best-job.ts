@@ -1,8 +1,8 @@
 /**
  * The best merge of some models: methods that read no text first, each at its own λ, then Gram merges, then weights, λ and
  * density by CMA-ES (linalg/cma-es.ts) from the best on, then methods that trim, all merged as they are read and nothing written. Settings are tuned on
- * one part of the text, rows compared on another, figures reported of a third. What was measured is stored with the time that
- * it took: one that was stopped goes on from there in the same way.
+ * one part of the text, rows compared on another; a third is read at the end alone, by the models and the merges that may be the
+ * best. What was measured is stored with the time that it took: one that was stopped goes on from there in the same way.
  */
 import { lowestLambda, nextLambda } from '../calibration/lambda-choice';
 import { AmalgamError, type ErrorReport, fromErrorReport } from '../errors';
@@ -15,7 +15,7 @@ import {
   type FindBestProgress,
   type FindBestReport,
   type FindBestRequest,
-  TEXT_PARTS,
+  frontOf,
   type TextPart,
 } from '../reports/find-best';
 import { type LossBlock, meanLoss } from '../reports/paired-error';
@@ -26,6 +26,7 @@ import {
   describedBy,
   leastOf,
   NEGLIGIBLE,
+  readMost,
   rivalsOf,
   sharesOf,
   winnerOf,
@@ -51,8 +52,8 @@ const NEAR_HALF = { start: 0.6, step: 2 } as const;
 const RIVALS = 4;
 /** Longest time that a timer takes. */
 const MOST_MS = 2 ** 31 - 1;
-/** Parts that rows are compared and reported on. */
-const REST = ['choosing', 'reporting'] as const;
+/** Most of the budget that is kept to compare them. */
+const REST_SHARE = 1 / 5;
 
 /** A row before it is measured on the rest of the text. */
 type Tried = Pick<BestRow, 'id' | 'kind' | 'label' | 'target' | 'lambda' | 'tried' | 'error' | 'from'> & {
@@ -71,18 +72,28 @@ export async function findBest(
   const candidates = candidatesOf(recipe);
   const measured = await openMeasured(bench, JSON.stringify([bench.key, seed, engine]), recipe.baseModel!);
   const { elapsed, spent } = measured;
-  /** Work of comparing and reporting a row, and of a method with its tries of λ, in models on a part of the text. */
-  const restWork = 1 + bench.reported;
-  const usualWork = TRIES + restWork;
+  const contributors = (recipe.models ?? []).filter(({ model }) => model !== recipe.baseModel);
+  /** Work of a method, its tries of λ and comparing it, and what is kept for the end, in models on a part of the text. */
+  const partWork = 1 + bench.opening;
+  const usualWork = (TRIES + 1) * partWork;
+  const [restWork, reportedWork] = [bench.rest + bench.opening, bench.reported + bench.opening];
+  /** Of the base, contributors, merges beside and the winner. */
+  const reportWork = (contributors.length + also.length + 2) * reportedWork;
   const rows = new Map<string, BestRow>();
   const course: FindBestReport['course'] = [];
   let texts: BestText[] = [];
   let lately: FindBestReport['lately'] = null;
   let ended: FindBestReport['ended'] = 'done';
+  const reportSeconds = () => reportWork * measured.pace();
+  /** Seconds kept for the end. */
+  const endSeconds = () => {
+    const rest = bench.rest > 0 ? RIVALS * restWork * measured.pace() : 0;
+    return Math.min(rest, REST_SHARE * budget) + reportSeconds();
+  };
   /** Whether there is time for more. @param work models on a part of the text */
-  const within = (work: number, reserve = RIVALS * bench.rest) => {
+  const within = (work: number, kept = endSeconds()) => {
     throwIfCanceled(signal);
-    if (spent() < budget && spent() + (work + reserve) * measured.pace() <= budget) return true;
+    if (spent() < budget && spent() + work * measured.pace() + kept <= budget) return true;
     ended = 'budget';
     return false;
   };
@@ -96,13 +107,13 @@ export async function findBest(
   await measureModels();
   await tryAll('methods', [...first.filter((of) => !of.tuned), ...first.filter((of) => of.tuned)]);
   await noted('gram', tryGrams);
-  if (steps.includes('search') && within(1)) await noted('search', search);
+  if (steps.includes('search') && within(partWork)) await noted('search', search);
   const last = steps.at(-1)!;
   await tryAll(last, trimmed);
   await readOn(last);
-
   const won = winnerOf(inOrder().filter(({ kind }) => kind !== 'also'));
   if (!won) throw failure();
+  await reportOn(last, won);
   const own = given.length === 0 && !tasks;
   return {
     ...{ texts, rows: inOrder(), best: won.id },
@@ -113,7 +124,6 @@ export async function findBest(
 
   /** Base, contributors, and the merges beside. */
   async function measureModels(): Promise<void> {
-    const contributors = (recipe.models ?? []).filter(({ model }) => model !== recipe.baseModel);
     const all = [recipe.baseModel!, ...contributors.map(({ model }) => model)];
     const models = all.map(
       (model, i): Tried => ({
@@ -121,17 +131,17 @@ export async function findBest(
         ...{ label: model, target: { model }, lambda: null, tried: 1 },
       }),
     );
-    await addRows('methods', models, REST);
+    await addRows('methods', models);
     const row = { kind: 'also', lambda: null, tried: 1 } as const;
     const beside = also.map((own, i): Tried => ({ ...own, ...row, id: `also ${i + 1}` }));
-    if (beside.length > 0) await addRows('methods', beside, REST);
+    if (beside.length > 0) await addRows('methods', beside);
   }
 
   /** Rows that may be the best are compared on the rest of the text too, the better ones first: as many as there is time for. */
   async function readOn(name: BestStep): Promise<void> {
     const rivals = rivalsOf(inOrder().filter(({ kind }) => kind !== 'also'));
-    let size = bench.rest > 0 ? rivals.length : 0;
-    while (size > 0 && !within(size * bench.rest, 0)) size--;
+    let size = bench.rest > 0 && rivals.length > 1 ? rivals.length : 0;
+    while (size > 0 && !within(size * restWork, reportSeconds())) size--;
     if (size === 0) return;
     const read = rivals.slice(0, size);
     const targets = read.map(({ target }) => target);
@@ -143,6 +153,34 @@ export async function findBest(
       const choosing = row.blocks.choosing!.map((text, t) => [...text, ...more[t]!]);
       rows.set(row.id, { ...row, blocks: { ...row.blocks, choosing } });
     }
+  }
+
+  /** Reads the last part of the text with the models, the winner and the best merge, then with as many that may be as good as there is time for. */
+  async function reportOn(name: BestStep, won: BestRow): Promise<void> {
+    const all = inOrder().filter(({ blocks }) => blocks.choosing);
+    const merges = all.filter(({ kind }) => kind !== 'base' && kind !== 'contributor');
+    const nearest = leastOf(
+      merges.filter(({ kind }) => kind !== 'also'),
+      'choosing',
+    )?.row;
+    const first = all.filter(
+      (row) => row === won || row === nearest || row.kind === 'also' || !merges.includes(row),
+    );
+    const near = [...rivalsOf(readMost(merges)), ...frontOf(merges)];
+    const others = [...new Set(bench.reported === 0 ? merges : near)].filter((row) => !first.includes(row));
+    let size = others.length;
+    while (size > 0 && !within((first.length + size) * reportedWork, 0)) size--;
+    const read = [...first, ...others.slice(0, size)];
+    tell(name, won.label, 0, 1);
+    const targets = read.map(({ target }) => target);
+    const outcomes = await measured.take(targets, ['reporting']);
+    const fresh = read.map((row, i): BestRow => {
+      const outcome = outcomes[i]!;
+      return 'error' in outcome ? row : { ...row, blocks: { ...row.blocks, ...outcome.blocks } };
+    });
+    for (const row of fresh) rows.set(row.id, row);
+    texts = describedBy(fresh, bench.texts, texts);
+    tell(name, won.label, 1, 1, fresh);
   }
 
   /** Notes what a step brought in which something was tried. */
@@ -167,7 +205,7 @@ export async function findBest(
     const asked = grams.slice(0, size);
     const label = asked.map((of) => of.label).join(', ');
     const told = (share: number) => tell('gram', label, share * grams.length, grams.length);
-    const kept = (tries(size) + RIVALS * bench.rest) * measured.pace();
+    const kept = tries(size) * measured.pace() + endSeconds();
     const deadline = AbortSignal.timeout(Math.min(MOST_MS, Math.ceil(1000 * (budget - spent() - kept))));
     const recipes = asked.map((of) => of.recipe);
     const ready = await bench.solve(recipes, deadline, told);
@@ -191,7 +229,7 @@ export async function findBest(
     }
   }
 
-  /** λ of each tuned where there is one, until the time is needed for the other parts of the text. */
+  /** λ of each tuned where there is one, until the time is needed to compare. */
   async function tryGroup(name: BestStep, group: readonly Candidate[]): Promise<void> {
     const begin = elapsed();
     const trials = group.map((of) => ({ of, losses: new Map<number, number>() }));
@@ -209,7 +247,7 @@ export async function findBest(
         return lambda === undefined ? [] : [{ of, losses, lambda }];
       });
       if (asked.length === 0) break;
-      if (round > 0 && !within(asked.length + restWork * group.length)) break;
+      if (round > 0 && !within((asked.length + group.length) * partWork)) break;
       const outcomes = await tuningOf(asked.map(({ of, lambda }) => withLambda(of.recipe, lambda)));
       for (const [i, { of, losses, lambda }] of asked.entries()) {
         const outcome = outcomes[i]!;
@@ -233,7 +271,12 @@ export async function findBest(
       const target = { recipe: withLambda(own, best.lambda) };
       return { ...row, target, ...best, tried: losses.size };
     });
-    await addRows(name, tried, tried.some(({ tuning }) => tuning) ? REST : TEXT_PARTS, begin);
+    await addRows(
+      name,
+      tried,
+      begin,
+      tried.some(({ tuning }) => tuning) ? ['choosing'] : ['tuning', 'choosing'],
+    );
   }
 
   /** Weights, t, λ and density around the best merge that has some, from its settings on; then between the two texts. */
@@ -282,7 +325,7 @@ export async function findBest(
         if (ended === 'done') ended = 'converged';
         break;
       }
-      if (!within(sum(open) + restWork * tunings.length)) break;
+      if (!within((sum(open) + tunings.length) * partWork)) break;
       tell('search', named(open[0]!).label, generation, generation + 1 + PATIENCE);
       const outcomes = await tuningOf(open.flatMap((of) => of.ask()));
       for (const of of open) of.tell(outcomes.splice(0, of.population));
@@ -299,15 +342,15 @@ export async function findBest(
         },
       ];
     });
-    if (found.length > 0) await addRows('search', found, REST, begin);
+    if (found.length > 0) await addRows('search', found, begin);
   }
 
   /** Measures rows on parts of the text, and tells them. */
   async function addRows(
     name: BestStep,
     tried: readonly Tried[],
-    parts: readonly TextPart[],
     begin = elapsed(),
+    parts: readonly TextPart[] = ['choosing'],
   ): Promise<void> {
     const whole = tried.filter(({ error }) => !error);
     const targets = whole.map(({ target }) => target);

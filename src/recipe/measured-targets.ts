@@ -22,6 +22,8 @@ export interface BestBench {
   rest: number;
   /** Text that rows are reported on, as a share of the choosing text for all. */
   reported: number;
+  /** What a model takes until it reads, as a share of reading a part of the text. */
+  opening: number;
   /** Measures targets side by side. @throws AmalgamError `Canceled` */
   measure(
     targets: readonly RunTarget[],
@@ -98,7 +100,7 @@ export async function openMeasured(bench: BestBench, key: string, base: string) 
       count.measured += targets.length;
       const share = (part: TextPart) =>
         stretches === 'rest' ? bench.rest : part === 'reporting' ? bench.reported : 1;
-      pace.work += targets.length * parts.reduce((sum, part) => sum + share(part), 0);
+      pace.work += targets.length * parts.reduce((sum, part) => sum + share(part), bench.opening);
       return all.map(({ outcome }) => outcome!);
     },
     /** Seconds of the job, with those that stored results took. */

@@ -65,7 +65,7 @@ export interface BestRow {
   lambda: number | null;
   /**
    * Losses on each part, block by block and text by text: what `paired-error.ts` reads. A part is null until it was measured;
-   * base and contributors have no `tuning`.
+   * base and contributors have no `tuning`, and merges that were plainly worse on `choosing` no `reporting`.
    */
   blocks: Readonly<Record<TextPart, LossBlock[][] | null>>;
   /** Merges that were measured for it. */
