@@ -201,7 +201,7 @@ async function researcher(page: Page): Promise<void> {
   await show(page, 'Measure');
   await page.getByLabel('Time that trying may take').selectOption('600');
   await page.getByRole('button', { name: 'Try all methods' }).click();
-  await page.getByText(/(of|leads) \d+ merges/).waitFor();
+  await page.getByText(/(of|among) \d+ merges/).waitFor();
   await page.getByRole('button', { name: 'Stop', exact: true }).waitFor({ state: 'detached' });
   await picture(page, 'researcher-2-benchmark');
   await show(page, 'Files');

@@ -13,7 +13,7 @@ test('press, wait, the best is the recipe; merge it; undo brings the recipe back
   await expect(page.getByText(/^The recipe is now /)).toBeVisible();
   // how many merges fit into the time, and what can be told of them, is the machine's
   await expect(page.locator('.measure-lead')).toHaveText(
-    /(is the best of|leads|None of) \d+ merges|(better|worse) than|cannot be told apart|the only merge/,
+    /(is the best of|was chosen among|None of) \d+ merges|(better|worse) than|cannot be told apart|the only merge/,
   );
   // it is one row, with the numbers that it was chosen by
   const row = page.getByRole('row').filter({ hasText: 'this recipe' });

@@ -49,6 +49,7 @@ export function bestText(report: FindBestReport): string {
       displayName(row.label),
       row.lambda === null ? '' : String(row.lambda),
       row.blocks.tuning ? value(row.blocks.tuning) : '–',
+      row.blocks.choosing ? value(row.blocks.choosing) : '–',
       row.error ? row.error.message : own ? value(own.texts) : '–',
       own ? against(own) : '',
       `${row.tried}`,
@@ -60,7 +61,9 @@ export function bestText(report: FindBestReport): string {
       `${displayName(name)} (${formatCounted(tokens.reporting, isTask ? 'item' : 'token')})`,
   );
   const scope = 'on that part';
-  const said = leader && conclusion(leader, { all, leader, comparisons, isAccuracy: isTask, scope });
+  const left = rows.filter(({ blocks }) => blocks.choosing && !blocks.reporting).length;
+  const said =
+    leader && conclusion(leader, { all, leader, isChosen, comparisons, isAccuracy: isTask, scope, left });
   const shares = kept.flatMap((share, i) =>
     share === null || share < 0 ? [] : `${Math.round(100 * share)} % of ${displayName(texts[i]!.name)}`,
   );
@@ -70,6 +73,8 @@ export function bestText(report: FindBestReport): string {
   const onFront = (own: BestRow, t: number): string[] => {
     const alone = ({ blocks }: BestRow) => [blocks.reporting![t]!];
     const best = front.at(-t)!;
+    if (!own.blocks.reporting || !best.blocks.reporting)
+      return [own.blocks.reporting ? value(alone(own)) : '–', ''];
     const apart = own === best ? '' : apartText(alone(own), alone(best), 2 * (front.length - 1));
     return [value(alone(own)), apart];
   };
@@ -81,6 +86,7 @@ export function bestText(report: FindBestReport): string {
         'merge',
         'λ',
         'tuned on',
+        'chosen on',
         isTask ? 'metric' : 'perplexity',
         `loss beside ${leader?.label ?? 'the best'}`,
         'tried',
@@ -108,7 +114,7 @@ export function bestText(report: FindBestReport): string {
           '',
         ]
       : []),
-    ...(isChosen ? [] : [`On the choosing part ${displayName(chosen.label)} was best: it is taken.`]),
+    `* ${displayName(chosen.label)}: chosen on the choosing part.`,
     `±: 95 % for all ${formatCounted(comparisons, 'comparison')} together.`,
     ...(shares.length > 0
       ? [`Of what the contributors gained on their own text it keeps ${shares.join(', ')}.`]

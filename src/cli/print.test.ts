@@ -196,7 +196,44 @@ test('what finding the best ends with names the models that the merge is worse t
   expect(poor).toMatch(/^ties is worse than a alone by [\d.]+\u00a0±\u00a00\.00\u00a0%, on that part\.$/m);
   expect(poor).not.toContain('keeps');
   expect(bestText(report(1, 'ties'))).toContain('cannot be told apart from a alone, on that part.');
-  expect(bestText(report(3, 'a'))).toContain('On the choosing part a was best: it is taken.');
+  expect(bestText(report(3, 'a'))).toContain('* a: chosen on the choosing part.');
+});
+
+test('a merge that was only compared on the choosing part has no number of the other, and is counted', () => {
+  const blocks = (loss: number) => [Array.from({ length: 10 }, () => ({ loss: 64 * loss, tokens: 64 }))];
+  const row = (id: string, loss: number, isReported = true): BestRow => ({
+    ...{ id, kind: 'method', label: id, target: { model: id }, lambda: null, tried: 1, seconds: 1 },
+    blocks: {
+      ...{ tuning: blocks(loss - 0.1), choosing: blocks(loss) },
+      reporting: isReported ? blocks(loss + 0.1) : null,
+    },
+  });
+  const text = { name: 'a', kind: 'given', tokens: { tuning: 640, choosing: 640, reporting: 640 } } as const;
+  const said = bestText({
+    ...{ texts: [text], rows: [row('ram', 1), row('karcher', 1.1), row('ties', 2, false)], best: 'ram' },
+    ...{
+      course: [],
+      lately: null,
+      ended: 'done',
+      kept: [],
+      overlap: null,
+      measured: 3,
+      reused: 0,
+      seconds: 3,
+    },
+  });
+  const lines = plain(said).split('\n');
+  const numbers = (of: string) =>
+    lines
+      .find((line) => line.trim().startsWith(of))!
+      .split(/ {2,}/)
+      .slice(1);
+  expect(lines[1]).toMatch(/merge +λ +tuned on +chosen on +perplexity/);
+  expect(numbers('*  ram').slice(1, 4)).toEqual(['2.4596', '2.7183', '3.0042']);
+  expect(numbers('ties').slice(1, 4)).toEqual(['6.6859', '7.3891', '–']);
+  expect(said).toContain(
+    'ram is the best of 2 merges, on that part. One more was compared on the choosing part alone.',
+  );
 });
 
 test('of two texts the front is listed, the tuned number stands beside, and a search that fits its text is said to', () => {

@@ -7,11 +7,11 @@ const of = (label: string, kind: Contender['kind'], mean: number, noise = 0.001)
   return { label, kind, texts: [Array.from({ length: 12 }, block)] };
 };
 
-test('of a merge that was chosen elsewhere no lead is said while another has a lower mean by these numbers', () => {
+test('of a merge that was chosen elsewhere no lead is said inside the error, and none of the least mean', () => {
   const chosen = of('Linear', 'merge', 0.5);
   const others = [of('RAM', 'merge', 0.499, 0.02), of('Karcher', 'merge', 0.6)];
   const say = (all: Contender[], spoken = chosen) => {
-    const field = { ...leading(all, chosen), all, isAccuracy: false, scope: 'on a text' };
+    const field = { ...leading(all, chosen), all, isAccuracy: false, scope: 'on a text', left: 0 };
     expect(field.leader).toBe(chosen);
     const { lead, rest } = conclusion(spoken, field);
     return lead + rest;
@@ -26,5 +26,10 @@ test('of a merge that was chosen elsewhere no lead is said while another has a l
   expect(say([now, chosen, ...others], now)).toMatch(
     /apart from Linear, chosen among 4 merges in Measure\.$/,
   );
-  expect(say([chosen, of('RAM', 'merge', 0.501, 0.02)])).toMatch(/^Linear leads 2 merges, but one/);
+  expect(say([chosen, of('RAM', 'merge', 0.501, 0.02)])).toMatch(/^Linear was chosen among 2 merges: one/);
+  const here = leading([chosen, ...others], undefined);
+  const field = { ...here, all: [chosen, ...others], isAccuracy: false, scope: 'on a text', left: 0 };
+  const { lead, rest } = conclusion(here.leader!, field);
+  // the least mean is no lead where the error is larger
+  expect(lead + rest).toBe('RAM cannot be told apart from 1 of 2 other merges (Linear), on a text.');
 });

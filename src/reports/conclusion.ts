@@ -9,12 +9,14 @@ export interface Contender {
 }
 
 /** What a merge is beside. */
-export interface Field<T extends Contender> extends Pick<Leading<T>, 'leader' | 'comparisons'> {
+export interface Field<T extends Contender> extends Leading<T> {
   /** All that were measured on the same texts. */
   all: readonly T[];
   isAccuracy: boolean;
   /** `on 4 × 1 500 characters`. */
   scope: string;
+  /** Merges that were compared on the choosing part alone. */
+  left: number;
 }
 
 export interface Conclusion<T> {
@@ -58,7 +60,14 @@ const loss = ({ texts }: Contender) => meanLoss(texts).mean;
 
 /** @param of the merge that is spoken of: the leader, or another */
 export function conclusion<T extends Contender>(of: T, field: Field<T>): Conclusion<T> {
-  const { all, leader, comparisons, isAccuracy, scope } = field;
+  const { left } = field;
+  const { rest, ...said } = standingOf(of, field);
+  const more = left === 1 ? ' One more was' : ` ${left} more were`;
+  return { ...said, rest: left === 0 ? rest : `${rest}${more} compared on the choosing part alone.` };
+}
+
+function standingOf<T extends Contender>(of: T, field: Field<T>): Conclusion<T> {
+  const { all, leader, isChosen, comparisons, isAccuracy, scope } = field;
   const beside = all
     .flatMap((own) => {
       const apart = own === of ? null : pairedDifference(of.texts, own.texts);
@@ -69,8 +78,6 @@ export function conclusion<T extends Contender>(of: T, field: Field<T>): Conclus
   const merges = beside.filter(({ own }) => own.kind === 'merge');
   const models = beside.filter(({ own }) => own.kind !== 'merge');
   const count = merges.length + 1;
-  // one that was chosen elsewhere may have another before it by these numbers, inside the error
-  const isLeast = all.every((own) => own.kind !== 'merge' || !leader || loss(own) >= loss(leader));
   const tied = merges.filter(({ is }) => is === 'alike').map(({ own }) => own);
   const level = models.filter(({ is }) => is === 'alike').map(({ own }) => own);
   const open = [...level, ...tied];
@@ -89,11 +96,11 @@ export function conclusion<T extends Contender>(of: T, field: Field<T>): Conclus
   const standing = [gain, rests].filter(Boolean).join(', but ');
   const first = merges.find(({ own }) => own === leader);
   if (first) {
-    const leads = `${first.own.label}, ${isLeast ? 'the first of' : 'chosen among'} ${count} merges in Measure`;
+    const named = `${first.own.label}, ${isChosen ? 'chosen among' : 'one of'} ${count} merges in Measure`;
     const so =
       first.is === 'higher'
-        ? `${leads}, is better than it by ${change(first.apart)}.`
-        : `It cannot be told apart from ${leads}.`;
+        ? `${named}, is better than it by ${change(first.apart)}.`
+        : `It cannot be told apart from ${named}.`;
     return { lead: of.label, rest: ` ${standing || 'is measured'}, ${scope}. ${so}`, open };
   }
   if (count === 1) {
@@ -101,23 +108,22 @@ export function conclusion<T extends Contender>(of: T, field: Field<T>): Conclus
   }
   const names = tied.slice(0, 3).map(({ label }) => label);
   const more = `${names.join(', ')}${tied.length > 3 ? ', …' : ''}`;
-  const told =
-    tied.length === 0
-      ? ''
-      : `${tied.length === 1 ? 'one' : tied.length} cannot be told apart from it (${more})`;
+  const ties = `${tied.length === 1 ? 'one' : tied.length} cannot be told apart from it (${more})`;
   if (ahead) {
     const also = [gain, even].filter(Boolean).join(', but ');
-    const place = isLeast ? ' comes nearest,' : ', which was chosen, is';
-    const nearest = `: ${of.label}${place} worse by ${change(ahead.apart)}${told && `, and ${told}`}, ${scope}.`;
+    const place = !isChosen ? ' comes nearest,' : ', which was chosen, is';
+    const nearest = `: ${of.label}${place} worse by ${change(ahead.apart)}${tied.length > 0 ? `, and ${ties}` : ''}, ${scope}.`;
     const lead = `None of ${count} merges is better than ${nameOf(ahead.own)}`;
     return { lead, rest: `${nearest}${also && ` It ${also}.`}`, open };
   }
   const so = standing && ` It ${standing}.`;
-  return told === ''
-    ? { lead: `${of.label} is the best of ${count} merges`, rest: `, ${scope}.${so}`, open }
-    : isLeast
-      ? { lead: `${of.label} leads ${count} merges`, rest: `, but ${told}, ${scope}.${so}`, open }
-      : { lead: `${of.label} was chosen among ${count} merges`, rest: `: ${told}, ${scope}.${so}`, open };
+  const [lead, rest] =
+    tied.length === 0
+      ? [`${of.label} is the best of ${count} merges`, '']
+      : isChosen
+        ? [`${of.label} was chosen among ${count} merges`, `: ${ties}`]
+        : [`${of.label} cannot be told apart`, ` from ${tied.length} of ${count - 1} other merges (${more})`];
+  return { lead, rest: `${rest}, ${scope}.${so}`, open };
 }
 
 const nameOf = ({ kind, label }: Contender) =>

@@ -175,9 +175,10 @@ describe('a short text and all of it, of the sample', () => {
       });
       const base: Contender = { label: 'base', kind: 'base', texts: merges[0]!.texts.map(zero) };
       const all = [...merges, base];
-      const { leader, comparisons } = leading(all, undefined);
-      const alone = verdict(pairedDifference(leader!.texts, base.texts));
-      const { rest } = conclusion(leader!, { all, leader, comparisons, isAccuracy: false, scope: '' });
+      const lead = leading(all, undefined);
+      const alone = verdict(pairedDifference(lead.leader!.texts, base.texts));
+      const field = { ...lead, all, isAccuracy: false, left: 0, scope: '' };
+      const { rest } = conclusion(lead.leader!, field);
       return { alone, isBetter: rest.includes('better than the base') };
     });
     expect(said.filter(({ isBetter }) => isBetter).length).toBeLessThanOrEqual(0.05 * RESAMPLES);

@@ -71,7 +71,9 @@ test('what was tried comes row by row, the best first; one is used; whole texts 
   const { rows } = studio.store.getState().measure.found!;
   const merges = rows.filter(({ target }) => 'recipe' in target);
   expect(merges.length).toBeGreaterThan(8);
-  await expect.element(page.getByText(/^(\S+ (is the best of|leads)|None of) \d+ merges/)).toBeVisible();
+  await expect
+    .element(page.getByText(/^(\S+ (is the best of|was chosen among)|None of) \d+ merges/))
+    .toBeVisible();
   await button(/^\d+ more$/).click();
   // four texts have no front, two have
   await expect.element(front()).not.toBeInTheDocument();
@@ -82,12 +84,28 @@ test('what was tried comes row by row, the best first; one is used; whole texts 
   );
   expect(front().element().querySelectorAll('.plot-point')).toHaveLength(tagged.length);
   for (const name of ['harbour', 'workshop']) await text(name).click();
-  const means = [...document.querySelectorAll('.measure-table tbody:nth-of-type(2) tr')].flatMap((tr) => {
-    const found = /^(\d+\.\d+)/.exec(tr.querySelectorAll('td')[1]?.textContent ?? '');
-    return found ? [Number(found[1])] : [];
-  });
+  const meansOf = () =>
+    [...document.querySelectorAll('.measure-table tbody:nth-of-type(2) tr')].flatMap((tr) => {
+      const cell = tr.querySelectorAll('td')[1];
+      const found = /^(\d+\.\d+)/.exec(cell?.textContent ?? '');
+      return found
+        ? [{ mean: Number(found[1]), isFaint: cell!.querySelector('[data-elsewhere]') !== null }]
+        : [];
+    });
+  const isSorted = (of: { mean: number }[]) => of.every(({ mean }, i) => i === 0 || of[i - 1]!.mean <= mean);
+  // those compared on the choosing part alone come last, and are measured by a press
+  const means = meansOf();
   expect(means.length).toBeGreaterThan(8);
-  expect(means).toEqual(means.toSorted((a, b) => a - b));
+  const first = means.findIndex(({ isFaint }) => isFaint);
+  expect(first).toBeGreaterThan(3);
+  expect(means.slice(first).every(({ isFaint }) => isFaint)).toBe(true);
+  expect(isSorted(means.slice(0, first)) && isSorted(means.slice(first))).toBe(true);
+  await expect.element(page.getByText(/\d more were compared on the choosing part alone/)).toBeVisible();
+  await button(/^measure \d+.missing numbers$/).click();
+  await idle(studio);
+  expect(meansOf()).toHaveLength(means.length);
+  expect(meansOf().some(({ isFaint }) => isFaint)).toBe(false);
+  expect(isSorted(meansOf())).toBe(true);
   await button('Use linear').click();
   expect(studio.store.getState().recipe.method).toBe('linear');
   // with its own settings it is the recipe now, and no row beside it
@@ -265,6 +283,19 @@ test('without a text the contributors generate one: columns by their names, and 
   const request = findBest.mock.calls[0]![0];
   expect(request).toMatchObject({ texts: [], steps: [], also: [{ label: 'Task arithmetic' }] });
   for (const name of ['kitchen', 'harbour', 'workshop']) await expect.element(column(name)).toBeVisible();
+
+  // so is what was tried and has no number of the reporting part; it stays the row that it is
+  await findButton().click();
+  await idle(studio);
+  const tried = () => document.querySelectorAll('.measure-table tbody:nth-of-type(2) tr').length;
+  await button(/^\d+ more$/).click();
+  const count = tried();
+  expect(document.querySelector('[data-elsewhere]')).not.toBeNull();
+  await button(/^measure \d+.missing numbers$/).click();
+  await idle(studio);
+  expect(findBest.mock.calls.at(-1)![0].also!.length).toBeGreaterThan(1);
+  await waitFor(() => expect(document.querySelector('[data-elsewhere]')).toBeNull());
+  expect(tried()).toBe(count);
 });
 
 // Tasks.

@@ -4,7 +4,7 @@ import { datasetOptions, evaluateOptions } from '../../evaluate/options';
 import { cardWithResults } from '../../formats/card-results';
 import { counted, formatSeconds } from '../../formats/quantity';
 import type { DatasetRequest } from '../../reports/dataset';
-import type { EvaluateManyReport, EvaluateReport, RunningProgress } from '../../reports/evaluate';
+import type { EvaluateManyReport, RunningProgress } from '../../reports/evaluate';
 import type { Options } from '../../reports/option';
 import { pairedDifference, verdict } from '../../reports/paired-error';
 import type { ScoreTasksReport, TaskSource } from '../../reports/tasks';
@@ -158,8 +158,8 @@ async function readDataset(
 /* Results of `evaluate` in lines. */
 
 /**
- * A line for each model with its error, the least loss marked, and what differs from the first beyond the error. Where models
- * cut the text into other tokens, losses are compared by the byte, and not at all where bytes are not known.
+ * A line for each model with its error, and what differs from the first beyond the error. Where models cut the text into other
+ * tokens, their bits per byte stand beside.
  */
 function evaluationsText(
   { models, seconds }: Pick<EvaluateManyReport, 'models' | 'seconds'>,
@@ -170,17 +170,13 @@ function evaluationsText(
   );
   const known = reports.filter((report) => report !== undefined);
   const isCutAlike = known.every(({ tokens }) => tokens === known[0]!.tokens);
-  const lossOf = ({ meanNll, bitsPerByte }: EvaluateReport) => (isCutAlike ? meanNll : bitsPerByte);
-  const hasAll = known.every((report) => lossOf(report) !== null);
-  const least = Math.min(...known.map((report) => lossOf(report) ?? Number.NaN));
   const [first] = reports;
   const rows = reports.map((report, i) => {
     if (!report) {
       const [outcome] = models[i]!.outcomes;
       const why = outcome && 'error' in outcome ? outcome.error.message : 'not measured';
-      return ['', names[i]!, why, ...(isCutAlike ? [] : ['']), '', '', ''];
+      return [names[i]!, why, ...(isCutAlike ? [] : ['']), '', '', ''];
     }
-    const mark = hasAll && lossOf(report) === least ? '*' : '';
     const { perplexity, meanNll, tokens, leftOut } = report;
     const without = leftOut ? ` (${counted(leftOut, 'conversation')} refused by its chat template)` : '';
     const apart = i > 0 && first ? pairedDifference([report.blocks ?? []], [first.blocks ?? []]) : null;
@@ -191,10 +187,10 @@ function evaluationsText(
       apart && apart.stderr !== null ? `${apart.mean.toFixed(5)} ± ${apart.stderr.toFixed(5)}, ${words}` : '';
     const figure = `${perplexity.toFixed(4)}${errorText(report)}`;
     const bits = isCutAlike ? [] : [report.bitsPerByte?.toFixed(4) ?? ''];
-    return [mark, names[i]!, figure, ...bits, meanNll.toFixed(5), `${tokens}${without}`, against];
+    return [names[i]!, figure, ...bits, meanNll.toFixed(5), `${tokens}${without}`, against];
   });
   const more = isCutAlike ? [] : ['bits per byte'];
-  const head = ['', 'model', 'perplexity', ...more, 'mean loss', 'tokens', `loss against ${names[0]}`];
+  const head = ['model', 'perplexity', ...more, 'mean loss', 'tokens', `loss against ${names[0]}`];
   const said = errorWords(rows.some((row) => row.at(-1) !== '') ? names.length - 1 : 0);
   return [...columns([head, ...rows]), '', said, `${formatSeconds(seconds)} in all`].join('\n');
 }

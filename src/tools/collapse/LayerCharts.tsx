@@ -126,7 +126,7 @@ export function SimilarityCurve({ curve, block }: SimilarityCurveProps) {
         label={`Similarity to the original with ${counted(block, 'layer')} as one: ${all}`}
       />
       <figcaption className="small quiet">
-        Similarity left with one block collapsed; best: {best.words}
+        Similarity left with one block collapsed; highest: {best.words}
       </figcaption>
     </figure>
   );

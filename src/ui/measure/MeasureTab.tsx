@@ -11,6 +11,7 @@ import {
   expectedSeconds,
   measureTable,
   missingCells,
+  partIn,
   type MeasureTable as Table,
   tableErrors,
 } from '../state/measure-table';
@@ -127,13 +128,15 @@ function Protocol({ table }: { table: Table }) {
   const hasTexts = columns.some(({ kind }) => kind === 'text');
   const isDrawn = leader !== null && table.rows.some(({ by }) => by.apart !== null);
   const isChosenHere = leader !== null && !isChosen && table.rows.some(({ row }) => row.group === 'tried');
+  const isChoosing = leader !== null && partIn(leader.by) === 'choosing';
+  const isSplit = table.rows.some(({ by }) => by.isElsewhere);
   const all = comparisons > 1 ? ` for all ${comparisons} comparisons together` : '';
   return (
     <p className="small quiet measure-protocol">
       {isAccuracy ? 'Accuracy in percent, higher is better' : 'Perplexity, lower is better'}
       {isAccuracy || columns.length === 0
         ? ''
-        : `, on the third of each text that nothing is tuned${isChosenHere ? '' : ' or chosen'} on`}
+        : `, on the third of each text that ${isChoosing ? 'merges are chosen' : `nothing is tuned${isChosenHere ? '' : ' or chosen'}`} on`}
       {hasTexts ? (
         <>
           {', of '}
@@ -149,7 +152,8 @@ function Protocol({ table }: { table: Table }) {
       {isDrawn ? (
         <span className="measure-legend">
           {` Line: ${leader.row.label}; dashed: the base`}
-          {table.rows.some(({ by }) => by.tuned) ? '; thin ring: on the part it was tuned on.' : '.'}
+          {table.rows.some(({ by }) => by.tuned) ? '; thin ring: on the part it was tuned on' : ''}
+          {isSplit ? '; faint: on the part that merges are chosen on alone.' : '.'}
         </span>
       ) : null}
     </p>

@@ -15,6 +15,7 @@ import {
 import { MEAN } from '../state/measure-state';
 import {
   lossScore,
+  partIn,
   type MeasureTable as Table,
   type TableCell,
   type TableColumn,
@@ -202,10 +203,9 @@ interface RowProps {
 
 function Row({ own, table, columns, scale, hasLambda, isFront }: RowProps) {
   const { row } = own;
-  const isLeader = row === table.leader?.row;
   const base = table.rows.find((other) => other.row.id === 'base');
   return (
-    <tr data-leader={isLeader || undefined} data-current={row.current || undefined}>
+    <tr data-leader={row === table.leader?.row || undefined} data-current={row.current || undefined}>
       <th scope="row" title={row.title}>
         <span className="row tight">
           {row.place >= 0 ? <RunLetter place={row.place} /> : null}
@@ -232,7 +232,7 @@ function Row({ own, table, columns, scale, hasLambda, isFront }: RowProps) {
       </td>
       {columns.map(({ id, cellOf, decimals }) => (
         <td key={id}>
-          <Value cell={cellOf(own)} isLeader={isLeader && isJudge(table, id)} {...{ table, decimals }} />
+          <Value cell={cellOf(own)} {...{ table, decimals }} />
         </td>
       ))}
       {hasLambda ? (
@@ -272,7 +272,9 @@ function Dot({ own, scale, leader, base }: DotProps) {
     { kind: 'leader', value: leader?.by.value },
   ];
   const { row, by } = own;
-  const place = by.value === null ? null : placeOn(scale, by.value);
+  // a number of another part of the text stands beside none of these
+  const value = by.isElsewhere ? null : by.value;
+  const place = value === null ? null : placeOn(scale, value);
   return (
     <span className="dot-track">
       {lines.map(({ kind, value }) =>
@@ -280,18 +282,18 @@ function Dot({ own, scale, leader, base }: DotProps) {
           <span key={kind} className="dot-line" data-kind={kind} style={at(placeOn(scale, value) ?? 1)} />
         ),
       )}
-      {by.value !== null && by.apart !== null && place !== null ? (
+      {value !== null && by.apart !== null && place !== null ? (
         <span
           className="dot-bar"
           style={
             {
-              '--at': placeOn(scale, by.value - by.apart) ?? 1,
-              '--to': placeOn(scale, by.value + by.apart) ?? 1,
+              '--at': placeOn(scale, value - by.apart) ?? 1,
+              '--to': placeOn(scale, value + by.apart) ?? 1,
             } as CSSProperties
           }
         />
       ) : null}
-      {by.value === null ? null : (
+      {value === null ? null : (
         <span
           className="dot"
           data-group={row.id === 'base' ? 'base' : row.group}
@@ -299,7 +301,7 @@ function Dot({ own, scale, leader, base }: DotProps) {
           style={{ ...at(place ?? 1), ...(row.color === null ? {} : { color: modelColor(row.color) }) }}
         />
       )}
-      {by.tuned ? (
+      {value !== null && by.tuned ? (
         <span
           className="dot"
           data-group={row.group}
@@ -315,11 +317,10 @@ interface ValueProps {
   cell: TableCell;
   table: Table;
   decimals: number;
-  isLeader: boolean;
 }
 
 /** A number with its error, in as many digits as that allows. */
-function Value({ cell, table, decimals, isLeader }: ValueProps) {
+function Value({ cell, table, decimals }: ValueProps) {
   const { state, value, error } = cell;
   if (state === 'running') return <span className="faint">…</span>;
   if (state === 'failed') {
@@ -334,7 +335,11 @@ function Value({ cell, table, decimals, isLeader }: ValueProps) {
   const digits = cell.unit === 'accuracy' ? Math.max(1, decimals - 2) : decimals;
   const half = shownHalf(table, cell);
   return (
-    <span className="measure-value" data-leader={isLeader || undefined} title={tooltip(cell, table)}>
+    <span
+      className="measure-value"
+      data-elsewhere={cell.isElsewhere || undefined}
+      title={tooltip(cell, table)}
+    >
       {(scaled * value).toFixed(digits)}
       {half === null ? null : <small> {halfWords(scaled * half, digits)}</small>}
     </span>
@@ -348,10 +353,10 @@ function halfWords(half: number, digits: number): string {
 }
 
 function tooltip(cell: TableCell, { leader, comparisons }: Table): string {
-  const { value, unit, margin, apart, count, stamp, measured, texts, tuned } = cell;
+  const { value, unit, margin, apart, count, measured, texts, tuned } = cell;
   const isTask = unit === 'accuracy';
   const whole = (of: number) => (isTask ? formatPercent(of) : of.toFixed(4));
-  const [part] = stamp.split(' ');
+  const part = partIn(cell);
   return [
     `${whole(value!)}${margin === null ? '' : ` ± ${whole(margin)} by itself (95 %)`}`,
     ...(leader === null || apart === null
@@ -361,7 +366,7 @@ function tooltip(cell: TableCell, { leader, comparisons }: Table): string {
         : [
             `± ${whole(apart)} beside ${leader.row.label} (95 % for ${formatCounted(comparisons, 'comparison')})`,
           ]),
-    `${formatCounted(count, isTask ? 'item' : 'token')}${part === 'all' || part === undefined ? '' : ` of the ${part} part`}`,
+    `${formatCounted(count, isTask ? 'item' : 'token')}${part === 'all' ? '' : ` of the ${part} part`}`,
     ...(tuned ? [`${whole(lossScore(tuned, unit))} on the part it was tuned on`] : []),
     ...(isTask
       ? []

@@ -104,7 +104,8 @@ export function tableRows(
     const made = mergeRow(`tried ${row.id}`, 'tried', row.label, row.target.recipe);
     const overfit = overfitWords(row, found, isAccuracy);
     const more = { lambda, tried: row, ...(overfit !== null && { overfit }) };
-    return seen.has(recipeKey(row.target.recipe)) ? [] : [{ ...made, ...more }];
+    const merged = recipeKey(row.target.recipe);
+    return seen.has(merged) || !seen.add(merged) ? [] : [{ ...made, ...more }];
   });
   return [...runs, ...tried, ...own.filter((row) => row.group === 'models')];
 }

@@ -15,7 +15,7 @@ const FAR_OFF = 1.5;
 /** The scale of all numbers with their intervals; null before two differ. */
 export function plotScale({ rows }: Pick<MeasureTable, 'rows'>): PlotScale | null {
   const done = rows.flatMap(({ by }) =>
-    by.value === null ? [] : [{ value: by.value, half: by.apart ?? 0 }],
+    by.value === null || by.isElsewhere ? [] : [{ value: by.value, half: by.apart ?? 0 }],
   );
   const values = done.map(({ value }) => value).sort((a, b) => a - b);
   const median = values[Math.floor((values.length - 1) / 2)] ?? 0;
@@ -58,7 +58,8 @@ export function measuredFront({ columns, rows }: Pick<MeasureTable, 'columns' | 
     const own = two.map((column) => cells[columns.indexOf(column)]!);
     const values = own.flatMap(({ value }) => value ?? []);
     const losses = own.map(({ texts }) => meanLoss(texts).mean) as [number, number];
-    return row.group !== 'models' && values.length === 2 ? [{ row, values, losses }] : [];
+    const isBeside = own.every(({ isElsewhere }) => !isElsewhere);
+    return row.group !== 'models' && values.length === 2 && isBeside ? [{ row, values, losses }] : [];
   });
   const points = paretoFront(all);
   return { columns: two, points: points.length < 2 ? [] : points };

@@ -161,7 +161,7 @@ test('the sentence says only what is outside the error, and which rows are not',
   );
   const near = { ...apart, 'tried ties': both(0.501, 0.02) };
   expect(say(measured(near, slice))).toMatch(
-    /^RAM leads 3 merges, but one cannot be told apart from it \(TIES\), on/,
+    /^RAM cannot be told apart from 1 of 2 other merges \(TIES\), on/,
   );
   const worse = { ...apart, base: both(0.4, 0.01) };
   expect(say(measured(worse, slice))).toMatch(
@@ -192,10 +192,10 @@ test('another merge is spoken of by the same numbers, and beside the first', () 
   const lone = { 'tried ram': both(0.5), base: both(0.7, 0.01) };
   expect(say(measured(lone, slice))).toBeNull();
   expect(say(measured({ ...lone, 'run now': both(0.6) }, slice))).toMatch(
-    /^Task arithmetic is better than the base by 9\.5\u00a0±\u00a00\.\d+\u00a0%, on 2.×.*characters\. RAM, the first of 2 merges in Measure, is better than it by 10\.5/,
+    /^Task arithmetic is better than the base by 9\.5\u00a0±\u00a00\.\d+\u00a0%, on 2.×.*characters\. RAM, chosen among 2 merges in Measure, is better than it by 10\.5/,
   );
   expect(say(measured({ ...lone, 'run now': both(0.501, 0.02) }, slice))).toMatch(
-    /It cannot be told apart from RAM, the first of 2 merges in Measure\.$/,
+    /It cannot be told apart from RAM, chosen among 2 merges in Measure\.$/,
   );
 });
 
@@ -241,6 +241,30 @@ test('numbers of another part of the text are compared with nothing', () => {
   expect(tableOf(both).leader?.row.id).toBe('run now');
   // it is still wanted on the part that is reported
   expect(missingCells(tableOf(both)).filter(({ row }) => row.id === 'tried ram')).toHaveLength(2);
+});
+
+test('what is measured on the choosing part alone is not drawn, comes last, and the sentence counts it', () => {
+  const slice = { ...empty, found: found(tried('ram', 'karcher', 'ties'), 'ram') };
+  const both = (mean: number) => [blocks(mean), blocks(mean)];
+  // by its own part it would come first
+  const chosen = measured({ 'tried ram': both(0.45), 'tried ties': both(0.4) }, slice, 'choosing');
+  const table = tableOf(
+    measured({ 'tried ram': both(0.5), base: both(0.7), 'tried karcher': both(0.6) }, chosen),
+  );
+  const ids = table.rows.filter(({ row }) => row.group === 'tried').map(({ row }) => row.id);
+  expect(ids).toEqual(['tried ram', 'tried karcher', 'tried ties']);
+  const elsewhere = table.rows.filter(({ by }) => by.isElsewhere);
+  expect(elsewhere.map(({ row }) => row.id)).toEqual(['tried ties']);
+  expect(elsewhere[0]!.by).toMatchObject({ apart: null, value: expect.closeTo(Math.exp(0.4), 2) });
+  expect(plotScale(table)!.least).toBeGreaterThan(Math.exp(0.4) + 0.1);
+  const said = conclusion(table)!;
+  expect(said.lead + said.rest).toMatch(
+    /^RAM is the best of 2 merges.* One more was compared on the choosing part alone\.$/,
+  );
+  // while nothing is reported, all stand beside each other on the choosing part, and that is said
+  const early = tableOf(chosen);
+  expect(early.rows.filter(({ by }) => by.isElsewhere)).toEqual([]);
+  expect(conclusion(early)!.rest).toMatch(/characters of the choosing part/);
 });
 
 test('tried merges are in the order of their means, runs and models stay where they are', () => {

@@ -51,6 +51,8 @@ export interface TableCell {
   margin: number | null;
   /** The same of its difference from the row all are compared with; null for that row, and where they scored other tokens. */
   apart: number | null;
+  /** It is of another part of the text than that of the row all are compared with: it stands beside nothing. */
+  isElsewhere: boolean;
   /** Losses, text by text. */
   texts: readonly (readonly LossBlock[])[];
   /** The same on the part that it was tuned on; null where it was not. */
@@ -84,7 +86,7 @@ export interface MeasureTable extends Pick<Leading<TableRow>, 'leader' | 'isChos
 
 const NO_CELL: TableCell = {
   ...{ state: 'none', value: null, unit: 'perplexity', margin: null, apart: null, texts: [], count: 0 },
-  ...{ stamp: '', measured: null, error: null, tuned: null },
+  ...{ stamp: '', measured: null, error: null, tuned: null, isElsewhere: false },
 };
 
 /** Key of a cell. */
@@ -148,6 +150,7 @@ export function measureTable(rows: readonly EvaluationRow[], measure: MeasureSli
     const against = (cell: TableCell, other: TableCell) => ({
       ...cell,
       apart: apartOf(cell, other, comparisons),
+      isElsewhere: cell.state === 'done' && other.state === 'done' && cell.stamp !== other.stamp,
     });
     const cells = own.cells.map((cell, c) => against(cell, leader.cells[c]!));
     const mean = against(own.mean, leader.mean);
@@ -158,6 +161,7 @@ export function measureTable(rows: readonly EvaluationRow[], measure: MeasureSli
   const groups = ['runs', 'tried', 'models'];
   const order = (a: TableRow, b: TableRow) =>
     groups.indexOf(a.row.group) - groups.indexOf(b.row.group) ||
+    (a.row.group === 'tried' && Number(a.by.isElsewhere) - Number(b.by.isElsewhere)) ||
     (a.row.group === 'tried' && value(a) !== value(b) ? value(a) - value(b) : 0);
   const lead = compared[made.indexOf(leader!)] ?? null;
   return { columns, rows: compared.toSorted(order), by, isAccuracy, leader: lead, isChosen, comparisons };
@@ -235,11 +239,12 @@ function apartOf(cell: TableCell, other: TableCell, comparisons: number): number
   return estimate && halfOf(estimate, cell.unit, cell.value!, comparisons);
 }
 
+/** The part of the text, or of the items, that a number is of. */
+export const partIn = ({ stamp }: TableCell) => stamp.split(' ')[0] as Part;
+
 /** Rows of which most is known of those with a merge, all measured on the same. */
 function mostKnown(rows: readonly TableRow[]): TableRow[] {
-  const rank = ({ by: { stamp } }: TableRow) =>
-    TEXT_PARTS.findIndex((part) => stamp.startsWith(part)) +
-    (stamp.startsWith('all') ? TEXT_PARTS.length : 0);
+  const rank = ({ by }: TableRow) => [...TEXT_PARTS, 'all'].indexOf(partIn(by));
   const merges = rows.filter(({ row, by }) => row.group !== 'models' && by.state === 'done');
   const most = merges.toSorted((a, b) => rank(b) - rank(a))[0]?.by.stamp;
   return rows.filter(({ by }) => by.state === 'done' && by.stamp === most);
@@ -259,16 +264,20 @@ export function conclusion(table: MeasureTable, id = table.leader?.row.id): Conc
   const all = mostKnown(table.rows).map(contender);
   const of = all.find(({ own }) => own.row.id === id);
   const leader = all.find(({ own }) => own.row.id === table.leader?.row.id);
-  return of && leader ? concluded(of, { ...table, all, leader, scope: scopeWords(table) }) : null;
+  if (!of || !leader) return null;
+  const left = table.rows.filter(
+    ({ row, by }) => row.group !== 'models' && by.isElsewhere && partIn(by) === 'choosing',
+  ).length;
+  return concluded(of, { ...table, all, leader, scope: scopeWords(table), left });
 }
 
 /** `on 4 × 1 500 characters`. */
 function scopeWords({ columns, by, leader }: MeasureTable): string {
   const own = columns.filter(({ id, kind }) => (by === MEAN ? kind !== 'task' : id === by));
   const [first] = own;
-  const { count, stamp } = leader!.by;
-  const part = TEXT_PARTS.slice(0, -1).find((one) => stamp.startsWith(one));
-  const of = part ? ` of the ${part} part` : '';
+  const { count } = leader!.by;
+  const part = partIn(leader!.by);
+  const of = part !== 'reporting' && part !== 'all' && part ? ` of the ${part} part` : '';
   if (first?.kind === 'task') return `on ${formatCounted(count, 'item')}${of}`;
   if (first?.kind === 'generated') {
     return `on ${formatCounted(count, 'token')}${of} that the contributors generated`;

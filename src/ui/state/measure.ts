@@ -107,7 +107,7 @@ export async function measure(studio: Studio, rows?: readonly EvaluationRow[]): 
   const table = measureTable(asked, before.measure);
   const missing = missingCells(table);
   const isGenerated = missing.some(({ column }) => column.kind === 'generated');
-  if (isGenerated || table.columns.length === 0) return find(studio, []);
+  if (isGenerated || table.columns.length === 0) return find(studio, [], asked);
   const texts = missing.filter(({ column }) => column.kind === 'text');
   const tasks = missing.filter(({ column }) => column.kind === 'task');
   const groups = textGroups(texts);
@@ -292,32 +292,39 @@ function takeCell(studio: Studio, target: RunTarget, column: string, part: Part,
 // Trying merges.
 
 /**
- * Tries merges of the recipe's models in memory, each at its own λ; rows come one by one, and stay when it is stopped. On text
- * that the contributors generate its runs are measured as well: nothing else can. Never rejects.
+ * Tries merges of the recipe's models in memory, each at its own λ; rows come one by one, and stay when it is stopped.
+ * Never rejects.
+ *
+ * @param asked merges that are measured as well on text that the contributors generate: nothing else can. The runs unless given
  */
-export async function find(studio: Studio, steps: readonly BestStep[]): Promise<void> {
+export async function find(
+  studio: Studio,
+  steps: readonly BestStep[],
+  asked?: readonly EvaluationRow[],
+): Promise<void> {
   const before = studio.store.getState();
   if (whyNotFind(before) !== null) return;
-  const { recipe, models, measure: asked, engine } = before;
+  const { recipe, models, measure: slice, engine } = before;
   const of = modelsKey(recipe, models);
-  const { columns: all, isAccuracy } = measureTable([], asked);
+  const { columns: all, isAccuracy } = measureTable([], slice);
   const given = all.filter(({ kind }) => kind === 'text');
   const scored = all.filter(({ kind }) => kind === 'task');
   const byTasks = isAccuracy || (given.length === 0 && scored.length > 0);
   const columns = byTasks ? scored : given;
   const texts = (byTasks ? [] : given).map(({ id, name }) => {
-    const text = asked.texts.find((one) => one.id === id)!;
-    return { name, input: { text: searchedText(text, asked.amount) } };
+    const text = slice.texts.find((one) => one.id === id)!;
+    return { name, input: { text: searchedText(text, slice.amount) } };
   });
   const own = columns.length === 0;
-  const runs = own ? tableRows(before).filter(({ group }) => group === 'runs') : [];
+  const rows = asked ?? tableRows(before).filter(({ group }) => group === 'runs');
+  const also = own ? rows.filter(({ group }) => group !== 'models') : [];
   const request: FindBestRequest = {
     // a method without a base is one of the rows, and the others merge differences from the base of the form
     recipe: { ...buildRecipe(recipe, models, methodOf(recipe)), baseModel: recipe.base! },
     texts,
-    ...(byTasks ? { tasks: taskRequest(asked.tasks) } : {}),
-    ...(runs.length > 0 ? { also: runs.map(({ label, target }) => ({ label, target })) } : {}),
-    ...{ ...defaultsOf(bestOptions), steps, budget: asked.budget, engine: engine.choice },
+    ...(byTasks ? { tasks: taskRequest(slice.tasks) } : {}),
+    ...(also.length > 0 ? { also: also.map(({ label, target }) => ({ label, target })) } : {}),
+    ...{ ...defaultsOf(bestOptions), steps, budget: slice.budget, engine: engine.choice },
   };
   // as the form writes it: taken over, it is this row
   const formed = (row: BestRow): BestRow => {
