@@ -2,15 +2,20 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { errorReport } from '../errors';
 import { openerOf, recipeOf, tinyModel } from '../inputs/memory-models.test.support';
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/recipe-plan';
 import type { PlanReport } from '../reports/plan';
-import { flagOf, optionValue } from './arguments';
+import { flagOf, optionValue, type Place } from './arguments';
 import { helpText, parseCommand, USAGE } from './command';
 import { isAccepted } from './job';
 import { checkReportPlace, writeWhole } from './report-file';
 import { VERBS } from './verbs';
+
+const isLinux = process.platform === 'linux';
+/** What a verb does not begin without. */
+const NEEDED = { text: 'file', prompt: 'x' };
 
 const refused = (args: string[]) => {
   try {
@@ -223,6 +228,47 @@ test('R61: a report takes a new name only, and is whole under it', async () => {
     });
     await writeFile(join(root, 'other'), '');
     await expect(checkReportPlace(join(root, 'other', 'x.json'))).rejects.toMatchObject({ code: 'Usage' });
+  } finally {
+    await rm(root, { recursive: true });
+  }
+});
+
+test('a destination that cannot be made is said in words with the next step, by every verb that writes one', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'amalgam-nowhere-'));
+  try {
+    const file = join(root, 'file');
+    const expert = (name: string) => `{source_model: ${name}, positive_prompts: [${name}]}`;
+    const experts = `experts: [${expert('a')}, ${expert('b')}]`;
+    await writeFile(
+      join(root, 'recipe'),
+      `base_model: a\nmerge_method: linear\nmodels: [{model: a}]\n${experts}`,
+    );
+    await writeFile(file, 'text');
+    const place: Place = {
+      ...{ workingFolder: root, undo: [], say: () => undefined, write: async () => undefined },
+    };
+    const tried: string[] = [];
+    for (const verb of VERBS) {
+      for (const flag of ['out', 'report'].filter((name) => name in verb.options)) {
+        for (const name of [join(file, 'x'), join(root, 'x'.repeat(300)), ...(isLinux ? ['/proc/x'] : [])]) {
+          const subjects = verb.subjects.map((subject) => (subject.includes('yml') ? 'recipe' : 'a'));
+          const needed = Object.entries(NEEDED).flatMap(([option, value]) =>
+            option in verb.options ? [`--${option}`, value] : [],
+          );
+          const others = flag === 'report' && 'out' in verb.options ? ['--out', 'new'] : [];
+          const parsed = verb.parse([...subjects, `--${flag}`, name, ...needed, ...others]);
+          const error = errorReport(await Promise.resolve(verb.run(parsed, place)).catch((e: unknown) => e));
+          const what = `${verb.name} --${flag} ${name.slice(-12)}: ${error.message} ${error.hint}`;
+          expect(['DestinationFailed', 'Usage'], what).toContain(error.code);
+          expect(error.message, what).toContain(name);
+          expect(`${error.message} ${error.hint}`, what).not.toMatch(/\bE[A-Z]{3,}\b|Error:|errno/);
+          expect(error.hint, what).not.toBe('');
+          tried.push(`${verb.name} ${flag}`);
+        }
+      }
+    }
+    expect(new Set(tried).size).toBeGreaterThan(14);
+    expect((await readdir(root)).sort()).toEqual(['file', 'recipe']);
   } finally {
     await rm(root, { recursive: true });
   }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { AmalgamError } from '../errors';
+import { destinationError } from '../write/destination-error';
 
 /**
  * A job may take an hour; a file that could not be written afterwards is found out before, by trying.
@@ -46,13 +47,9 @@ async function throughNeighbor(file: string, act: (temporary: string) => Promise
   try {
     await act(temporary);
   } catch (thrown) {
-    throw new AmalgamError(
-      'DestinationFailed',
-      `${file} could not be written: ${(thrown as Error).message}.`,
-      'Check the path and its disk.',
-      { cause: thrown },
-    );
+    throw destinationError(thrown, file);
   } finally {
-    await rm(temporary, { force: true });
+    // what could not be made is not there
+    await rm(temporary, { force: true }).catch(() => {});
   }
 }

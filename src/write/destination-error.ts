@@ -35,34 +35,31 @@ export function destinationError(thrown: unknown, what: string): AmalgamError {
         options,
       );
     default: {
-      const reason = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown);
-      return failed(
-        `${what} could not be written (${reason}).`,
-        NEXT_STEPS.get(code) ?? 'Check the free space and the folder’s permissions.',
-        options,
-      );
+      const own = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown);
+      const [reason, hint] = REASONS.get(code) ?? [own, 'Check the free space and the folder’s permissions.'];
+      return failed(`${what} could not be written: ${reason}.`, hint, options);
     }
   }
 }
 
-const MAY_WRITE = 'Choose a folder that you may write to.';
-const IN_THE_WAY = 'A file has the place of a folder: choose another path.';
-const GONE = 'A folder on the way was moved or deleted: see that it is there, and start again.';
+const NOT_ALLOWED = ['it is not allowed', 'Choose a folder that you may write to.'] as const;
+const IN_THE_WAY = ['a file has the place of a folder', 'Choose another path.'] as const;
 
-/** What cures a failure that Node reports by this code. */
-const NEXT_STEPS = new Map<unknown, string>([
-  ['EACCES', MAY_WRITE],
-  ['EPERM', MAY_WRITE],
-  ['EROFS', MAY_WRITE],
+/** What a failure is that Node reports by this code, and what cures it. */
+const REASONS = new Map<unknown, readonly [reason: string, hint: string]>([
+  ['EACCES', NOT_ALLOWED],
+  ['EPERM', NOT_ALLOWED],
+  ['EROFS', ['the disk is read-only', 'Choose a folder that you may write to.']],
   ['EEXIST', IN_THE_WAY],
   ['ENOTDIR', IN_THE_WAY],
-  ['ENOENT', GONE],
-  ['ENAMETOOLONG', 'Choose a shorter name.'],
+  ['ENOENT', ['a folder on the way takes no files, or was moved', 'Choose a folder that takes new files.']],
+  ['ENAMETOOLONG', ['the name is too long', 'Choose a shorter name.']],
+  ['ELOOP', ['its links lead in a circle', 'Choose another path.']],
   [
     'EFBIG',
-    'The disk or a limit of this process (ulimit -f) allows no file of this size: choose another disk.',
+    ['the disk or a limit of this process (ulimit -f) allows no file of this size', 'Choose another disk.'],
   ],
-  ['EIO', 'The disk fails: choose another one.'],
+  ['EIO', ['the disk fails', 'Choose another one.']],
 ]);
 
 /** By which Node reports a full disk. */
