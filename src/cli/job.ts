@@ -45,13 +45,13 @@ const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
  * The hub to talk to and the token for it: those of the command line, else of the environment, by the names that
  * huggingface_hub reads. @throws Usage for an HF_ENDPOINT that is no http address
  */
-export function hubAddress(hub: string | undefined): { url?: string; token?: string } {
+export function hubAddress(hub: string | undefined): { url?: string; token?: string; tokenFrom: string } {
   const [endpoint, token] = [process.env.HF_ENDPOINT, process.env.HF_TOKEN].map((text) => text?.trim());
   const url = (hub ?? (endpoint || undefined))?.replace(/\/+$/, '');
   if (url !== undefined && !isHubAddress(url)) {
     throw usage(`HF_ENDPOINT is ${url}; it is an address such as ${DEFAULT_HUB_URL}.`);
   }
-  return { ...(url === undefined ? {} : { url }), ...(token ? { token } : {}) };
+  return { ...(url === undefined ? {} : { url }), ...(token ? { token } : {}), tokenFrom: 'HF_TOKEN' };
 }
 
 /**
@@ -249,8 +249,9 @@ export async function openNode(
   void worker.calls.hubWaits((waits) => {
     for (const wait of waits.filter((one) => !told.has(one))) {
       told.add(wait);
-      const hasToken = hubAddress(undefined).token !== undefined;
-      const { title, hint } = waitWords(wait, { now: Date.now(), hasToken });
+      const { token, tokenFrom } = hubAddress(undefined);
+      const hasToken = token !== undefined;
+      const { title, hint } = waitWords(wait, { now: Date.now(), hasToken, tokenFrom });
       say(`${title}. ${hint}`);
     }
   });

@@ -32,16 +32,8 @@ function workingFolderOf(): string {
   }
 }
 
-/**
- * The one place where lines leave for the terminal: escapes control sequences, because lines quote files and servers. Whoever could
- * give an access token is told where.
- */
-const say = (line: string): boolean => {
-  const isAsked = line.includes('access token') && !process.env.HF_TOKEN;
-  return process.stderr.write(
-    `${printableText(line)}${isAsked ? ' The command takes it from HF_TOKEN.' : ''}\n`,
-  );
-};
+/** The one place where lines leave for the terminal: escapes control sequences, because lines quote files and servers. */
+const say = (line: string): boolean => process.stderr.write(`${printableText(line)}\n`);
 
 /** Whether somebody reads no more, as behind `| head`: they have what they want, and words would not reach them. */
 const isUnread = (thrown: unknown): boolean => (thrown as NodeJS.ErrnoException).code === 'EPIPE';

@@ -1,6 +1,6 @@
 /** What measures merges to find the best of them: texts in their parts, tasks, engines, Gram merges that are solved once. */
 import type { Backend } from '../backend/backend';
-import { type CalibrationSize, TOKENS_PER_INPUT } from '../calibration/calibration';
+import type { CalibrationSize } from '../calibration/calibration';
 import { type CalibrationOptions, openAhead, writeText } from '../calibration/calibration-context';
 import { calibrate } from '../calibration/job';
 import type { Datasets } from '../dataset/job';
@@ -23,7 +23,7 @@ import { amountOf } from '../reports/job';
 import { inParts, stretchesOf, type TextParts } from '../reports/text-parts';
 import { openRecords, type RecordHeader } from '../store/masks';
 import { requireAllParts, taskBlocks } from '../tasks/objective';
-import { candidatesOf, readingRecipe, withLambda } from './candidates';
+import { candidatesOf, readingRecipe, withLambda, withReading } from './candidates';
 import { type FindBestContext, findBest, TRIES } from './find-best-job';
 import type { BestBench, Outcome } from './measured-targets';
 
@@ -85,26 +85,6 @@ function openEngines(choice: BackendChoice) {
       for (const engine of open ?? []) engine.close();
     },
   };
-}
-
-/** Elements of the base times tokens that every contributor reads for Gram merges, in a second of the budget: 4 224 of the sample in 20 s. */
-const READ_A_SECOND = 2.5e8;
-/** Longest text that is read in windows of half the length: every token of one is a step of generating. */
-const SHORT = 2 ** 13;
-
-/** The recipe with a size for what its models read, what is advised or more as far as there is time, unless it has one. */
-function withReading(recipe: Recipe, { tensors }: Plan, budget: number): Recipe {
-  const { calibration_windows, calibration_window } = recipe.parameters;
-  if (calibration_windows !== undefined || calibration_window !== undefined) return recipe;
-  const elements = tensors.reduce((sum, of) => sum + of.elements, 0);
-  const inBlocks = tensors.filter(({ role }) => role.layer !== null);
-  const widest = Math.max(1, ...inBlocks.map(({ shape }) => Math.max(...shape)));
-  const usual = textSize({});
-  const wanted = Math.max(TOKENS_PER_INPUT * widest, (budget * READ_A_SECOND) / elements);
-  const tokens = Math.min(usual.windows * usual.length, wanted);
-  const length = tokens > SHORT ? usual.length : usual.length / 2;
-  const reading = { calibration_windows: Math.ceil(tokens / length), calibration_window: length };
-  return { ...recipe, parameters: { ...recipe.parameters, ...reading } };
 }
 
 /** Share of the budget that writing the text to compare on may take, however slow the models are: the rest is for merges. */

@@ -1,10 +1,13 @@
 /** The merges that are tried to find the best one, which of them wins, and what its losses say. Pure. */
+import { TOKENS_PER_INPUT } from '../calibration/calibration';
 import { AmalgamError } from '../errors';
 import type { Recipe, RecipeParameters } from '../formats/recipe';
 import { formatRecipe } from '../formats/recipe-format';
 import type { MergeMethod } from '../merge/method';
 import { methodById, methods } from '../merge/methods';
-import type { BestRow, BestText, TextPart } from '../reports/find-best';
+import { textSize } from '../merge/methods/importance-parameters';
+import type { Plan } from '../merge/plan/plan';
+import { type BestRow, type BestText, frontOf, type TextPart } from '../reports/find-best';
 import { meanLoss, pairedDifference, verdict } from '../reports/paired-error';
 
 export interface Candidate extends Pick<BestRow, 'id' | 'kind' | 'label'> {
@@ -157,6 +160,26 @@ export function readingRecipe(recipe: Recipe): Recipe {
   };
 }
 
+/** Elements of the base times tokens that every contributor reads for Gram merges, in a second of the budget: 4 224 of the sample in 20 s. */
+const READ_A_SECOND = 2.5e8;
+/** Longest text that is read in windows of half the length: every token of one is a step of generating. */
+const SHORT = 2 ** 13;
+
+/** The recipe with a size for what its models read, what is advised or more as far as there is time, unless it has one. */
+export function withReading(recipe: Recipe, { tensors }: Plan, budget: number): Recipe {
+  const { calibration_windows, calibration_window } = recipe.parameters;
+  if (calibration_windows !== undefined || calibration_window !== undefined) return recipe;
+  const elements = tensors.reduce((sum, of) => sum + of.elements, 0);
+  const inBlocks = tensors.filter(({ role }) => role.layer !== null);
+  const widest = Math.max(1, ...inBlocks.map(({ shape }) => Math.max(...shape)));
+  const usual = textSize({});
+  const wanted = Math.max(TOKENS_PER_INPUT * widest, (budget * READ_A_SECOND) / elements);
+  const tokens = Math.min(usual.windows * usual.length, wanted);
+  const length = tokens > SHORT ? usual.length : usual.length / 2;
+  const reading = { calibration_windows: Math.ceil(tokens / length), calibration_window: length };
+  return { ...recipe, parameters: { ...recipe.parameters, ...reading } };
+}
+
 /** Differences that nobody notices, in nats per token: a fifth of a percent of perplexity. */
 export const NEGLIGIBLE = 0.002;
 
@@ -175,7 +198,7 @@ const blocksOf = ({ blocks: { choosing } }: BestRow) =>
   (choosing ?? []).reduce((n, text) => n + text.length, 0);
 
 /** Rows that were compared on the most text. */
-export function readMost(rows: readonly BestRow[]): BestRow[] {
+function readMost(rows: readonly BestRow[]): BestRow[] {
   const most = Math.max(...rows.map(blocksOf));
   return rows.filter((row) => most > 0 && blocksOf(row) === most);
 }
@@ -206,6 +229,23 @@ export function winnerOf(rows: readonly BestRow[]): BestRow | undefined {
   return close.reduce((a, b) =>
     whole(b) < whole(a) || (whole(b) === whole(a) && rows.indexOf(b) < rows.indexOf(a)) ? b : a,
   );
+}
+
+/**
+ * Rows that figures are reported of: models, merges beside, the winner and the best merge, and others that may be as good or
+ * are on the front of two texts, the least loss first. @param all every merge
+ */
+export function reportedOf(rows: readonly BestRow[], won: BestRow, all: boolean) {
+  const measured = rows.filter((row) => blocksOf(row) > 0);
+  const isModel = ({ kind }: BestRow) => kind === 'base' || kind === 'contributor';
+  const merges = measured.filter((row) => !isModel(row));
+  const best = leastOf(
+    merges.filter(({ kind }) => kind !== 'also'),
+    'choosing',
+  )?.row;
+  const first = measured.filter((row) => isModel(row) || [won, best].includes(row) || row.kind === 'also');
+  const near = all ? merges : [...rivalsOf(readMost(merges)), ...frontOf(merges)];
+  return { first, others: [...new Set(near)].filter((row) => !first.includes(row)) };
 }
 
 /** Texts with the tokens of their parts, as far as rows were measured on them. @param known of earlier rows */

@@ -1,30 +1,10 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Recipe } from '../formats/recipe';
 import type { RunTarget } from '../reports/evaluate';
-import {
-  BEST_STEPS,
-  type BestRow,
-  type FindBestRequest,
-  frontOf,
-  overfitWords,
-  type TextPart,
-  twoLosses,
-} from '../reports/find-best';
-import { type LossBlock, meanLoss, pairedDifference, verdict } from '../reports/paired-error';
+import type { BestRow, TextPart } from '../reports/find-best';
+import { pairedDifference, verdict } from '../reports/paired-error';
 import { fakeStorage } from '../store/opfs.test.fake';
-import { findBest } from './find-best-job';
-import type { BestBench, Outcome } from './measured-targets';
-
-const recipe: Recipe = {
-  mergeMethod: 'ties',
-  baseModel: 'base',
-  models: ['a', 'b'].map((model) => ({ model, parameters: { weight: 1, density: 0.2 } })),
-  parameters: { lambda: 1 },
-  amalgam: {},
-};
-const request: FindBestRequest = {
-  ...{ recipe, texts: [], steps: BEST_STEPS, budget: 1e6, seed: 3, engine: 'cpu' },
-};
+import { benchOf, type Loss, loss, recipe, run, valley } from './find-best.test.support';
 
 beforeEach(() => {
   vi.stubGlobal('navigator', fakeStorage().navigator);
@@ -32,79 +12,6 @@ beforeEach(() => {
 afterEach(() => {
   vi.restoreAllMocks();
 });
-
-type Loss = (target: RunTarget, part: TextPart) => number;
-
-/** Distance from weights times λ of 0.6 and 1.3: where task arithmetic has its floor. */
-const valley: Loss = (target) => {
-  if ('model' in target) return 4;
-  const { mergeMethod, parameters, models = [] } = target.recipe;
-  if (mergeMethod !== 'task_arithmetic') return 3;
-  const [a, b] = models.map((of) => Number(of.parameters.weight) * Number(parameters.lambda ?? 1)) as [
-    number,
-    number,
-  ];
-  return 1 + (a - 0.6) ** 2 + (b - 1.3) ** 2;
-};
-
-/** A bench of two texts in ten blocks, which fluctuate alike for all, and a little for each. */
-function benchOf(
-  loss: Loss,
-  fluctuation = 0,
-): BestBench & { asked: { targets: RunTarget[]; parts: TextPart[] }[] } {
-  const asked: { targets: RunTarget[]; parts: TextPart[] }[] = [];
-  const blocksOf = (target: RunTarget, part: TextPart): LossBlock[][] =>
-    [0, 1].map((text) =>
-      Array.from({ length: 10 }, (_, i) => {
-        const turns = 1 + (JSON.stringify(target).length % 4);
-        const own = fluctuation * Math.sin((i * turns * Math.PI) / 5 + text);
-        return { loss: 64 * (loss(target, part) + Math.sin((i * Math.PI) / 5) + own), tokens: 64 };
-      }),
-    );
-  return {
-    key: 'bench',
-    texts: ['a', 'b'].map((name) => ({ name, kind: 'generated' })),
-    seconds: 0,
-    rest: 0,
-    reported: 1,
-    opening: 0,
-    asked,
-    async measure(targets, parts) {
-      asked.push({ targets: [...targets], parts: [...parts] });
-      return targets.map((target): Outcome => {
-        if ('recipe' in target && target.recipe.mergeMethod === 'karcher') {
-          return { error: { code: 'LimitExceeded', message: 'too large', hint: '' } };
-        }
-        return { blocks: Object.fromEntries(parts.map((part) => [part, blocksOf(target, part)])) };
-      });
-    },
-    workOf: (grams) => grams.length,
-    async solve(grams, _, onProgress) {
-      onProgress(1);
-      return grams.map(() => true);
-    },
-  };
-}
-
-async function run(
-  bench: BestBench,
-  change: Partial<FindBestRequest> = {},
-  stopAfter = Number.POSITIVE_INFINITY,
-) {
-  const stop = new AbortController();
-  const told = new Map<string, BestRow>();
-  let messages = 0;
-  const report = await findBest({ ...request, ...change }, bench, {
-    signal: stop.signal,
-    onProgress({ rows }) {
-      for (const row of rows) told.set(row.id, row);
-      if (++messages === stopAfter) stop.abort();
-    },
-  });
-  return { report, told };
-}
-
-const loss = (row: BestRow, part: TextPart) => meanLoss(row.blocks[part]!).mean;
 
 test('every method at its own λ, then the weights: the floor of the valley, every row told', async () => {
   const { report, told } = await run(benchOf(valley));
@@ -348,77 +255,4 @@ test('a search alone begins at the recipe as it is given; one without weights is
   );
   const { baseModel: _, ...baseless } = recipe;
   await expect(run(benchOf(valley), { recipe: baseless })).rejects.toMatchObject({ code: 'Usage' });
-});
-
-test('a search for a front reaches from the best on the one text to the best on the other, its rows on the Pareto front', async () => {
-  // each text has its own floor: weights of 1 and 0, and of 0 and 1
-  const texts = [
-    [1, 0],
-    [0, 1],
-  ];
-  const bench: BestBench = {
-    ...benchOf(valley),
-    measure: async (targets, parts) =>
-      targets.map((target): Outcome => {
-        const weights =
-          'recipe' in target && target.recipe.mergeMethod === 'task_arithmetic'
-            ? target.recipe.models!.map(
-                (of) => Number(of.parameters.weight) * Number(target.recipe.parameters.lambda ?? 1),
-              )
-            : [3, 3];
-        const own = texts.map((floor) => {
-          const loss = 1 + floor.reduce((sum, at, i) => sum + (at - weights[i]!) ** 2, 0);
-          return [0, 1].map(() => ({ loss: 64 * loss, tokens: 64 }));
-        });
-        return { blocks: Object.fromEntries(parts.map((part) => [part, own])) };
-      }),
-  };
-  const arithmetic: Recipe = {
-    ...recipe,
-    mergeMethod: 'task_arithmetic',
-    models: ['a', 'b'].map((model) => ({ model, parameters: { weight: 0.2 } })),
-  };
-  const { report } = await run(bench, { recipe: arithmetic, steps: ['search'], front: 3 });
-  const searched = report.rows.filter(({ id }) => id.startsWith('front'));
-  expect(searched.length).toBeGreaterThanOrEqual(2);
-  for (const { from } of searched) expect(report.rows.map(({ id }) => id)).toContain(from);
-  const front = frontOf(report.rows);
-  const losses = front.map((row) => twoLosses(row, 'choosing')!);
-  // where it begins both are 1.68, and between the floors 1.5
-  expect(losses[0]![0]).toBeLessThan(1.1);
-  expect(losses.at(-1)![1]).toBeLessThan(1.1);
-  for (const [i, [a, b]] of losses.slice(1).entries()) {
-    expect(a).toBeGreaterThan(losses[i]![0]);
-    expect(b).toBeLessThan(losses[i]![1]);
-  }
-  for (const row of report.rows) {
-    const own = twoLosses(row, 'choosing')!;
-    const dominated = losses.some((of) => of[0] <= own[0] && of[1] <= own[1] && of.join() !== own.join());
-    expect(front.includes(row), row.id).toBe(!dominated);
-  }
-  expect(front.length).toBeGreaterThanOrEqual(3);
-});
-
-test('a search that fits the tuning text alone is said to, one that holds elsewhere is not', async () => {
-  const noisy: Loss = (target, part) => {
-    const held = valley(target, 'tuning');
-    // a gain from the second weight that the other parts do not have
-    return 'recipe' in target && part === 'tuning'
-      ? held - Number(target.recipe.models![1]!.parameters.weight ?? 0)
-      : held;
-  };
-  const arithmetic: Recipe = {
-    ...recipe,
-    mergeMethod: 'task_arithmetic',
-    models: ['a', 'b'].map((model) => ({ model, parameters: { weight: 1 } })),
-  };
-  const words = async (loss: Loss) => {
-    vi.stubGlobal('navigator', fakeStorage().navigator);
-    const { report } = await run(benchOf(loss, 0.001), { recipe: arithmetic, steps: ['search'] });
-    return overfitWords(report.rows.find(({ id }) => id === 'search')!, report.rows, false);
-  };
-  expect(await words(noisy)).toMatch(
-    /fits the text it was tuned on: there perplexity changed by −\d.* on other text by /,
-  );
-  expect(await words(valley)).toBeNull();
 });

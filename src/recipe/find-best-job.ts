@@ -8,15 +8,14 @@ import { lowestLambda, nextLambda } from '../calibration/lambda-choice';
 import { AmalgamError, type ErrorReport, fromErrorReport } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import { methodById } from '../merge/methods';
-import {
-  type BestRow,
-  type BestStep,
-  type BestText,
-  type FindBestProgress,
-  type FindBestReport,
-  type FindBestRequest,
-  frontOf,
-  type TextPart,
+import type {
+  BestRow,
+  BestStep,
+  BestText,
+  FindBestProgress,
+  FindBestReport,
+  FindBestRequest,
+  TextPart,
 } from '../reports/find-best';
 import { type LossBlock, meanLoss } from '../reports/paired-error';
 import { throwIfCanceled } from '../sources/cancellation';
@@ -26,7 +25,7 @@ import {
   describedBy,
   leastOf,
   NEGLIGIBLE,
-  readMost,
+  reportedOf,
   rivalsOf,
   sharesOf,
   winnerOf,
@@ -157,17 +156,7 @@ export async function findBest(
 
   /** Reads the last part of the text with the models, the winner and the best merge, then with as many that may be as good as there is time for. */
   async function reportOn(name: BestStep, won: BestRow): Promise<void> {
-    const all = inOrder().filter(({ blocks }) => blocks.choosing);
-    const merges = all.filter(({ kind }) => kind !== 'base' && kind !== 'contributor');
-    const nearest = leastOf(
-      merges.filter(({ kind }) => kind !== 'also'),
-      'choosing',
-    )?.row;
-    const first = all.filter(
-      (row) => row === won || row === nearest || row.kind === 'also' || !merges.includes(row),
-    );
-    const near = [...rivalsOf(readMost(merges)), ...frontOf(merges)];
-    const others = [...new Set(bench.reported === 0 ? merges : near)].filter((row) => !first.includes(row));
+    const { first, others } = reportedOf(inOrder(), won, bench.reported === 0);
     let size = others.length;
     while (size > 0 && !within((first.length + size) * reportedWork, 0)) size--;
     const read = [...first, ...others.slice(0, size)];

@@ -105,11 +105,17 @@ export interface HubWait {
 /** Why a hub is waited for, how long, and what can be done meanwhile. */
 export function waitWords(
   { reason, host, name, until, announced }: HubWait,
-  { now, hasToken, online = true }: { now: number; hasToken: boolean; online?: boolean },
+  {
+    now,
+    hasToken,
+    online = true,
+    tokenFrom,
+  }: { now: number; hasToken: boolean; online?: boolean; tokenFrom?: string },
 ): { title: string; hint: string } {
   const seconds = Math.max(1, Math.ceil((until - now) / 1000));
   const again = `trying again in ${seconds} s`;
-  const token = hasToken ? '' : ' An access token raises the limit.';
+  const place = tokenFrom === undefined ? '' : ` in ${tokenFrom}`;
+  const token = hasToken ? '' : ` An access token${place} raises the limit.`;
   if (reason === 'rate-limit') {
     const title = announced
       ? `${host} asks to wait ${seconds} s: ${name}`

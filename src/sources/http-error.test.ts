@@ -9,7 +9,8 @@ const of = (
   why = reason(null),
   tokenSent = true,
   kind: 'reads' | 'writes' | 'listed' = 'reads',
-) => refusal(status, why, kind === 'reads' ? subject : { ...subject, [kind]: true }, tokenSent);
+  place?: string,
+) => refusal(status, why, kind === 'reads' ? subject : { ...subject, [kind]: true }, tokenSent, place);
 
 const STATUSES = [
   400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 412, 413, 416, 418, 422, 423, 428, 431, 451,
@@ -32,6 +33,11 @@ describe('R29: a status is no reason', () => {
             expect(error.code === 'Gated', what).toBe(code === 'GatedRepo');
             if (!KNOWN.test(error.message)) expect(error.message, what).toContain(SAID);
             expect(error.hint, what).not.toMatch(/try again later|start again later/i);
+            // whoever is to give a token is told where, and nobody else
+            const inCommand = of(status, reason(code, SAID), tokenSent, kind, ' in HF_TOKEN');
+            const isAsked = /\bgive [^,;.]*(token|one)\b/i.test(error.hint);
+            expect(inCommand.hint.includes(' in HF_TOKEN'), what).toBe(isAsked);
+            expect(error.hint, what).not.toContain('HF_TOKEN');
             // what the hub has listed is not misspelled
             if (kind === 'listed' && status !== 401) expect(error.hint, what).not.toContain('spelling');
             // a status alone is no word about the token

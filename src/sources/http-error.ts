@@ -44,12 +44,14 @@ function errorIn(body: string): string {
  * Without a token the Hub answers 401 for private and for missing repositories alike, so these two are not
  * distinguished.
  * @param tokenSent whether the request carried an access token
+ * @param place where one is given, after `give an access token`
  */
 export function refusal(
   status: number,
   { code, said }: Reason,
   subject: RequestSubject,
   tokenSent: boolean,
+  place = '',
 ): AmalgamError {
   const { name, host, page, writes, listed } = subject;
   const words = quoted(said);
@@ -66,7 +68,7 @@ export function refusal(
         : `${name} is gated: its owner asks for a license to be accepted first.`,
       tokenSent
         ? `Sign in to ${host} and ${license}; check that the token may read gated models.`
-        : `Sign in to ${host}, ${license}, then give an access token.`,
+        : `Sign in to ${host}, ${license}, then give an access token${place}.`,
     );
   }
   if (listed && (status === 404 || status === 410 || code?.endsWith('NotFound'))) {
@@ -96,7 +98,7 @@ export function refusal(
       tokenSent
         ? `${host} does not accept your access token for ${name}.${words}`
         : `Pushing to ${host} needs an access token.`,
-      'Give a token with write permission; this one may be mistyped, expired or revoked.',
+      `Give a token with write permission${place}${tokenSent ? '; this one may be mistyped, expired or revoked' : ''}.`,
     );
   }
   if (writes && status === 403) {
@@ -104,7 +106,7 @@ export function refusal(
       said === ''
         ? `Your access token may not write to ${name}.`
         : `${host} does not let you write to ${name}.${words}`,
-      `${said === '' ? 'Give' : 'Do what it asks for, or give'} a token with write permission, and choose an owner that is you or an organization you may write to.`,
+      `${said === '' ? 'Give' : 'Do what it asks for, or give'} a token with write permission${place}, and choose an owner that is you or an organization you may write to.`,
     );
   }
   if (writes && (status === 409 || status === 412)) {
@@ -118,15 +120,18 @@ export function refusal(
     return tokenSent
       ? unauthorized(
           `${host} does not accept your access token.`,
-          'It may be mistyped, expired or revoked: give a new one.',
+          `It may be mistyped, expired or revoked: give a new one${place}.`,
         )
-      : unauthorized(`${host} asks for an access token before it shows ${name}.`, 'Give an access token.');
+      : unauthorized(
+          `${host} asks for an access token before it shows ${name}.`,
+          `Give an access token${place}.`,
+        );
   }
   if (page !== undefined && (status === 401 || status === 404)) {
     return new AmalgamError(
       status === 401 && code === null ? 'Unauthorized' : 'NotFound',
       `${name} was not found on ${host}, or it is private.`,
-      `Check the spelling; ${tokenSent ? 'check that your token may read it' : 'for a private model give an access token'}.`,
+      `Check the spelling; ${tokenSent ? 'check that your token may read it' : `for a private model give an access token${place}`}.`,
     );
   }
   if (code === 'RepoNotFound' || status === 404 || status === 410) {
@@ -137,7 +142,7 @@ export function refusal(
       `${host} does not give out ${name} (status ${status}).${words}`,
       said === ''
         ? `It says no reason: look at ${page ?? host} in a browser. A network in between answers like this too.`
-        : `Do what it asks for at ${page ?? host}, or give another access token.`,
+        : `Do what it asks for at ${page ?? host}, or give another access token${place}.`,
     );
   }
   return refused(

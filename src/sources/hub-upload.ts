@@ -15,7 +15,7 @@ import { canceled, throwIfCanceled } from './cancellation';
 import type { RequestSubject } from './http-error';
 import { openHubModel } from './hub';
 import { type Hub, hubFailure, hubFetch, notKnown } from './hub-request';
-import { Retryable, retrying } from './transfer';
+import { Retryable, retrying, tokenPlace } from './transfer';
 
 export interface UploadFile {
   path: string;
@@ -69,7 +69,7 @@ const cardSchema = v.object({ errors: v.optional(v.array(v.object({ message: v.s
 /** @throws Unauthorized without a token, or with one the hub does not know */
 export async function hubAccount(hub: Hub, signal?: AbortSignal): Promise<HubAccount> {
   const subject: RequestSubject = { name: 'your account', host: new URL(hub.url).host };
-  if (!hub.token) throw noToken(subject);
+  if (!hub.token) throw noToken(subject, hub);
   try {
     const found = await whoAmI({
       accessToken: hub.token,
@@ -83,7 +83,7 @@ export async function hubAccount(hub: Hub, signal?: AbortSignal): Promise<HubAcc
     };
   } catch (thrown) {
     // the library itself refuses what cannot be a token
-    if (thrown instanceof TypeError) throw noToken(subject, thrown);
+    if (thrown instanceof TypeError) throw noToken(subject, hub, thrown);
     throw await hubFailure(thrown, subject);
   }
 }
@@ -307,11 +307,11 @@ function subjectOf(hub: Hub, repo: string): RequestSubject {
   return { name: repo, host: new URL(hub.url).host, page: `${hub.url}/${repo}`, writes: true };
 }
 
-function noToken(subject: RequestSubject, cause?: unknown): AmalgamError {
+function noToken(subject: RequestSubject, hub: Hub, cause?: unknown): AmalgamError {
   return new AmalgamError(
     'Unauthorized',
     `Pushing to ${subject.host} needs an access token that begins with hf_.`,
-    'Create one with write permission in your account settings there, and give it.',
+    `Create one with write permission in your account settings there, and give it${tokenPlace(hub)}.`,
     { cause },
   );
 }

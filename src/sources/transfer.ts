@@ -45,7 +45,7 @@ export async function fetchOk(
     const final = new AmalgamError(
       'RateLimited',
       `${host} asks for fewer requests and does not yet answer for ${name}.${words}`,
-      `Wait ${waitMs ? formatSeconds(waitMs / 1000) : 'some minutes'}. ${kept} An access token raises the limit.`,
+      `Wait ${waitMs ? formatSeconds(waitMs / 1000) : 'some minutes'}. ${kept} An access token${tokenPlace(transfer)} raises the limit.`,
     );
     throw new Retryable('rate-limit', final, waitMs);
   }
@@ -67,7 +67,7 @@ export async function fetchOk(
       `Asking again gives the same answer: ${isLost ? 'use another copy of the model' : `look at ${subject.page ?? host} in a browser`}.`,
     );
   }
-  throw refusal(status, reason, subject, 'Authorization' in init.headers);
+  throw refusal(status, reason, subject, 'Authorization' in init.headers, tokenPlace(transfer));
 }
 
 /** Statuses by which storages answer to an address with an expired signature. */
@@ -152,8 +152,15 @@ export interface Transfer {
   sleep?: (ms: number, signal?: AbortSignal) => Promise<void>;
   /** Called before each wait, for a countdown on screen; the returned function is called when the wait is over. */
   onWait?: (wait: TransferWait) => (() => void) | undefined;
+  /** Where whoever has an access token gives it, e.g. `HF_TOKEN`; absent where the page asks for it. */
+  tokenFrom?: string;
   /** A connection that brings less than 64 KiB in this time is given up and tried again. Default 30 s. */
   stallMs?: number;
+}
+
+/** Where an access token is given, after `give an access token`; empty where the page asks for it. */
+export function tokenPlace({ tokenFrom }: Pick<Transfer, 'tokenFrom'>): string {
+  return tokenFrom === undefined ? '' : ` in ${tokenFrom}`;
 }
 
 export interface TransferWait {

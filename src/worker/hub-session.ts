@@ -6,6 +6,9 @@ import type { Hub } from '../sources/hub-request';
 import type { SignIn } from '../sources/hub-sign-in';
 import type { PublishedRecipe } from '../sources/published-recipe';
 
+/** Another hub, another token (null: none), and where one is given. */
+type HubChange = Pick<Hub, 'tokenFrom'> & { url?: string; token?: string | null };
+
 export function openHubSession() {
   const waits = new Set<HubWait>();
   const listeners = new Set<(waits: HubWait[]) => void>();
@@ -36,12 +39,13 @@ export function openHubSession() {
   return {
     /** The hub as it is now. While its address stays it is one object, so that models already open follow its token. */
     hub: () => hub,
-    async setHub({ url, token }: { url?: string; token?: string | null }): Promise<void> {
+    async setHub({ url, token, tokenFrom }: HubChange): Promise<void> {
       if (url !== undefined && url !== hub.url) {
         // a token belongs to the hub it was given for
         forget();
         hub = at(url);
       }
+      if (tokenFrom !== undefined) hub.tokenFrom = tokenFrom;
       if (token === undefined) return;
       forget();
       if (token !== null) hub.token = token;

@@ -73,8 +73,8 @@ export function Screen() {
         }
       >
         <p className="small quiet">
-          Each expert gives its MLPs, the base everything else. Its prompts say what a router sends to it. As
-          mergekit-moe reads it.
+          Each expert gives its MLPs, the base everything else. Its prompts, questions or beginnings of texts
+          that are for it, say what a router sends to it. As mergekit-moe reads it.
         </p>
         <div className="stack recipe-text">
           <YamlText label="Recipe of experts as YAML" text={text} problems={problems} onChange={edit}>
@@ -178,7 +178,7 @@ function textOf(state: StudioState): string {
   const base = chosenModel(state, null);
   if (recipe !== undefined || base === null) return recipe ?? '';
   const others = modelChoices(state).filter(({ ref }) => canonicalRef(ref) !== base);
-  const text = formatMoeRecipe({
+  return formatMoeRecipe({
     ...{
       baseModel: base,
       gateMode: 'hidden',
@@ -192,13 +192,7 @@ function textOf(state: StudioState): string {
     })),
     ...{ seed: 0, ignored: [] },
   });
-  return text.replace(
-    /( *)- source_model: .*(?!\n\s*positive)$/gm,
-    `$&\n$1  positive_prompts: [] # ${PROMPTS}`,
-  );
 }
-
-const PROMPTS = 'questions or beginnings of texts that are for this expert, each in quotes';
 
 /** How the text of a sample model begins its parts; nothing of a model that is no sample. */
 function samplePrompts({ measure }: StudioState, ref: string): string[] {

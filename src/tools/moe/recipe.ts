@@ -155,10 +155,11 @@ function checkExperts(recipe: MoeRecipe, field: Field | undefined): void {
 /** The recipe as YAML that mergekit-moe reads too. */
 export function formatMoeRecipe(recipe: MoeRecipe): string {
   const { experts, sharedExperts, expertsPerToken, seed } = recipe;
-  const list = (of: readonly MoeExpert[]) =>
+  // an expert without prompts has the place where they go
+  const list = (of: readonly MoeExpert[], prompted: boolean) =>
     of.map(({ sourceModel, positivePrompts, negativePrompts, noiseScale, residualScale }) => ({
       source_model: sourceModel,
-      positive_prompts: positivePrompts.length > 0 ? positivePrompts : undefined,
+      positive_prompts: prompted || positivePrompts.length > 0 ? positivePrompts : undefined,
       negative_prompts: negativePrompts.length > 0 ? negativePrompts : undefined,
       noise_scale: noiseScale,
       residual_scale: residualScale,
@@ -169,8 +170,8 @@ export function formatMoeRecipe(recipe: MoeRecipe): string {
     dtype: recipe.dtype,
     experts_per_token: expertsPerToken,
     architecture: recipe.architecture,
-    experts: list(experts),
-    shared_experts: sharedExperts.length > 0 ? list(sharedExperts) : undefined,
+    experts: list(experts, readsPrompts(recipe)),
+    shared_experts: sharedExperts.length > 0 ? list(sharedExperts, false) : undefined,
     amalgam: seed > 0 ? { seed } : undefined,
   });
 }

@@ -2,14 +2,7 @@ import { expect, test } from 'vitest';
 import type { BestRow, TextPart } from '../../reports/find-best';
 import type { LossBlock } from '../../reports/paired-error';
 import { sampleModels } from '../worker.test.fixture';
-import {
-  type EvaluationRow,
-  evaluationRows,
-  isPinned,
-  modelsKey,
-  tableRows,
-  targetKey,
-} from './evaluation-rows';
+import { evaluationRows, modelsKey, tableRows, targetKey } from './evaluation-rows';
 import { decimalsOf, measuredFront, placeOn, plotScale } from './measure-plot';
 import { initialMeasure, type Measured, type MeasureSlice, type MeasureText } from './measure-state';
 import {
@@ -24,9 +17,8 @@ import {
   tableColumns,
   tableErrors,
 } from './measure-table';
-import { partStretches, textHashes } from './measure-texts';
 import { runOf } from './predicted-runs';
-import { setContributorParameter, setEnabled, setParameter } from './recipe-state';
+import { setEnabled } from './recipe-state';
 import { sampleRecipe } from './roles';
 import { initialState } from './studio';
 
@@ -384,34 +376,4 @@ test('a run has its perplexity once all texts are measured', () => {
   expect(runPerplexity({ measure: empty }, own!)).toBeNull();
   const slice = measured({ 'run now': [blocks(0.6, 0), blocks(0.8, 0)] }, empty);
   expect(runPerplexity({ measure: slice }, own!)).toBe(rowOf(slice, 'run now').mean.value!.toFixed(2));
-});
-
-test('only what the same name means on another day is kept: samples and commits, no folder of one’s own', () => {
-  const models = sampleModels.map((m) =>
-    m.ref === 'samples/harbour' ? { ...m, origin: 'local' as const } : m,
-  );
-  const now = evaluationRows(recipe, sampleModels).at(-1) as EvaluationRow;
-  expect(isPinned({ model: 'samples/base' }, models)).toBe(true);
-  expect(isPinned({ model: 'samples/base+samples/kitchen' }, models)).toBe(true);
-  expect(isPinned({ model: 'samples/base+samples/harbour' }, models)).toBe(false);
-  expect(isPinned({ model: 'unknown' }, models)).toBe(false);
-  expect(isPinned(now.target, models)).toBe(false);
-  expect(isPinned(now.target, sampleModels)).toBe(true);
-  const edited = setContributorParameter(recipe, 'samples/kitchen', 'weight', 0.5);
-  expect(targetKey(evaluationRows(edited, sampleModels).at(-1)!.target)).not.toBe(targetKey(now.target));
-  expect(evaluationRows(setParameter(edited, 'lambda', 0), sampleModels).at(-1)?.lambda).toBe('0.00');
-});
-
-test('a text shorter than the quick part is the same measurement either way, and one too short to be cut is whole', async () => {
-  const { quick, full } = await textHashes('a few words');
-  expect(quick).toBe(full);
-  const short = { ...texts[0]!, text: 'a few words' };
-  expect(partStretches(short, 'quick')).toEqual([{ text: 'a few words' }]);
-  // of the others a third is reported
-  const long = partStretches(texts[0]!, 'quick').reduce(
-    (n, of) => n + ('text' in of ? of.text.length : 0),
-    0,
-  );
-  expect(long).toBeGreaterThan(1300);
-  expect(long).toBeLessThan(1600);
 });
