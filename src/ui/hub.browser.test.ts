@@ -1,7 +1,8 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
-import { closeStudio, openStudio, show, waitFor } from './open-studio.test.support';
+import type { HubWait } from '../reports/push';
+import { closeStudio, openStudio, openTies, show, waitFor } from './open-studio.test.support';
 import { editRecipe, setView } from './state/studio';
 import { fixtureWorker } from './worker.test.fixture';
 
@@ -72,7 +73,14 @@ test('what a hub is asked ends by its button, with its dialog or form, and with 
   setView(studio, { recipes: 'hub' });
   await page.getByRole('textbox', { name: 'Merge on the Hub' }).fill('example/merge');
   await button('Open its recipe').click();
+  await ends(() => button('Cancel').click());
+  await button('Open its recipe').click();
   await ends(async () => setView(studio, { recipes: null }));
+
+  location.hash = '#hub=example/merge';
+  await expect.element(page.getByText('Opening the recipe of example/merge…')).toBeVisible();
+  await ends(() => button('Cancel').click());
+  await expect.element(page.getByText('Opening the recipe of example/merge…')).not.toBeInTheDocument();
 
   await show('Measure');
   await button('text').click();
@@ -89,4 +97,28 @@ test('what a hub is asked ends by its button, with its dialog or form, and with 
   await button('Push').click();
   await ends(() => button('Cancel').click());
   await expect.element(button('Push')).toBeVisible();
+});
+
+test('a wait for the hub is shown once, whatever dialog is open', async () => {
+  const { studio } = await openTies();
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await expect.element(page.getByText(/^Merged in/).first()).toBeVisible();
+  const wait = {
+    reason: 'server',
+    until: Date.now() + 60_000,
+    host: 'hub.test',
+    name: 'a/b',
+    announced: true,
+  };
+  studio.store.setState({ hubWaits: [wait as HubWait] });
+  const shown = () =>
+    [...document.querySelectorAll('[role="timer"]')].filter((own) => own.checkVisibility()).length;
+  const dialogs = [{ adding: 'base' }, { recipes: 'saved' }, { runReport: true }, { palette: true }] as const;
+  for (const open of [{}, ...dialogs]) {
+    setView(studio, open);
+    const isOpen = Object.keys(open).length > 0;
+    await waitFor(() => expect(document.querySelectorAll('.dialog')).toHaveLength(isOpen ? 1 : 0));
+    await waitFor(() => expect(shown(), JSON.stringify(open)).toBe(1));
+    setView(studio, { adding: null, recipes: null, runReport: false, palette: false });
+  }
 });

@@ -2,7 +2,7 @@ import { formatCount, formatReal, formatShape } from '../../formats/quantity';
 import { type ExtractedModule, type MeasuredModule, moduleRank } from '../../reports/lora';
 import { SpectrumPlot } from '../../ui/charts/LinePlot';
 import { Panel } from '../../ui/inspector/Inspector';
-import { Fact, Section } from '../../ui/parts/Section';
+import { Fact, Section, TensorTitle } from '../../ui/parts/Section';
 import { useStudioState } from '../../ui/studio-context';
 
 /** The panel beside the place: the selected module as it was written, else as it was measured. */
@@ -29,7 +29,7 @@ function isOf(module: { module: string }, name: string): boolean {
 function Title({ module: m }: { module: ExtractedModule | MeasuredModule }) {
   return (
     <Section title="Module">
-      <h3 className="tensor-title">{m.module}</h3>
+      <TensorTitle name={m.module} />
       <p className="small quiet">
         {m.kind} · {formatShape(m.shape)}
       </p>

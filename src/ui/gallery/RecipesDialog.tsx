@@ -69,10 +69,11 @@ export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> 
 function HubRecipe() {
   const studio = useStudio();
   const [name, setName] = useState('');
-  const { working, error, attempt } = useAttempt();
+  const { working, error, attempt, cancel } = useAttempt();
   const open = (event: FormEvent) => {
     event.preventDefault();
-    void attempt(name, (signal) => remix(studio, name.trim(), signal));
+    if (working) cancel();
+    else void attempt(name, (signal) => remix(studio, name.trim(), signal));
   };
   return (
     <form className="stack" onSubmit={open}>
@@ -87,11 +88,11 @@ function HubRecipe() {
           onChange={(event) => setName(event.target.value)}
         />
         <Button
-          variant="primary"
+          variant={working ? 'plain' : 'primary'}
           type="submit"
-          why={working ? 'Asking the Hub…' : name.includes('/') ? null : 'A name has an owner: owner/name.'}
+          why={name.includes('/') ? null : 'A name has an owner: owner/name.'}
         >
-          Open its recipe
+          {working ? 'Cancel' : 'Open its recipe'}
         </Button>
       </div>
       {error ? <ErrorCard error={error} /> : null}

@@ -6,7 +6,7 @@ import { restartStep, whyNoTool } from '../state/job';
 import { resumable } from '../state/past-runs';
 import { discardRun, resumeRun, takeOverMerge, whyNotYet } from '../state/run';
 import { currentRun, interruptedRuns } from '../state/runs';
-import { dismissNotice, type Notice } from '../state/studio';
+import { dismissNotice, type Notice, neverMind } from '../state/studio';
 import { JOB_WORDS } from '../state/tabs';
 import { useStudio, useStudioState } from '../studio-context';
 import { Button, CloseIcon } from './Button';
@@ -57,6 +57,18 @@ function StandingStill() {
   );
 }
 
+/** A recipe that a link asks a hub for. */
+function OpeningLink() {
+  const studio = useStudio();
+  const link = useStudioState((s) => s.link);
+  if (link === null) return null;
+  return (
+    <Standing tone="note" title={`Opening the recipe of ${link}…`}>
+      <Button onClick={() => neverMind(studio, 'link')}>Cancel</Button>
+    </Standing>
+  );
+}
+
 /** A notice that stays until its state is over. Children: buttons. */
 function Standing({
   children,
@@ -77,17 +89,17 @@ export function Notices() {
       interruptedRuns(s).length > 0 ||
       s.elsewhere !== null ||
       s.update ||
+      s.link !== null ||
       s.hubWaits.length > 0 ||
       s.job?.stalled !== undefined,
   );
-  // a dialog shows it itself
-  const hasDialog = useStudioState(({ view }) => view.adding !== null || view.recipes !== null);
   if (notices.length === 0 && !waiting) return null;
   return (
     <aside className="notices" aria-label="Notices">
       <ul className="stack">
         <StandingStill />
-        {hasDialog ? null : <HubWaiting as="li" />}
+        <OpeningLink />
+        <HubWaiting as="li" />
         <RunNotices />
         <UpdateNotice />
         {notices.map((notice) => (

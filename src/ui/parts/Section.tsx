@@ -1,4 +1,4 @@
-import { type CSSProperties, type ReactNode, useId } from 'react';
+import { type CSSProperties, Fragment, type ReactNode, useId } from 'react';
 import { formatBytes, formatCounted, formatParameters } from '../../formats/quantity';
 import type { ModelInfo } from '../../reports/models';
 import { CONTRIBUTOR_COLORS } from '../state/recipe-state';
@@ -194,5 +194,21 @@ export function ModelMeta({ model, short, children }: ModelMetaProps) {
       {model.commit ? <code title={model.commit}>{model.commit.slice(0, 7)}</code> : null}
       {children}
     </div>
+  );
+}
+
+/** The name of a tensor as the title of a panel, which breaks after its dots and underscores. */
+export function TensorTitle({ name }: { name: string }) {
+  const parts = name.split(/(?<=[._])/);
+  return (
+    <h3 className="tensor-title">
+      {parts.map((part, i) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: parts have no other name, and stay in their order
+        <Fragment key={i}>
+          {part}
+          <wbr />
+        </Fragment>
+      ))}
+    </h3>
   );
 }

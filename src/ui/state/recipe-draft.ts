@@ -191,7 +191,12 @@ export async function openLink(studio: Studio): Promise<boolean> {
     history.replaceState(null, '', location.pathname);
     writeAddress(studio.store.getState().view);
     const { remix } = await import('./remixed-recipe');
-    await askHub(studio, 'link', (signal) => remix(studio, merge, signal));
+    studio.store.setState({ link: merge });
+    try {
+      await askHub(studio, 'link', (signal) => remix(studio, merge, signal));
+    } finally {
+      studio.store.setState({ link: null });
+    }
     return true;
   }
   if (!said.has('recipe')) return false;

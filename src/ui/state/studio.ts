@@ -52,6 +52,8 @@ export interface StudioState {
   /** The one job of the worker. */
   job: Job | null;
   hub: HubSlice;
+  /** The merge on the Hub whose recipe a link asks for. */
+  link: string | null;
   /** Waits before the next request to the hub. */
   hubWaits: HubWait[];
   /** A new version of the app waits to be taken. */
@@ -220,6 +222,7 @@ export const initialState: StudioState = {
   hub: { url: DEFAULT_HUB_URL, hasToken: false, signedInAs: null, signingIn: false, online: true, pins: {} },
   hubWaits: [],
   update: false,
+  link: null,
   view: {
     tab: 'layers',
     theme: 'system',
