@@ -42,6 +42,9 @@ export function bestText(report: FindBestReport): string {
   };
   const against = (own: Contender) =>
     leader && leader !== own ? apartText(own.texts, leader.texts, comparisons) : '';
+  // rivals were compared on more text: the numbers of a column are of what all have read
+  const compared = rows.flatMap(({ blocks }) => (blocks.choosing ? [blocks.choosing] : []));
+  const readByAll = texts.map((_, t) => Math.min(...compared.map((own) => own[t]!.length)));
   const lines = rows.map((row) => {
     const own = all.find(({ id }) => id === row.id);
     return [
@@ -49,7 +52,7 @@ export function bestText(report: FindBestReport): string {
       displayName(row.label),
       row.lambda === null ? '' : String(row.lambda),
       row.blocks.tuning ? value(row.blocks.tuning) : '–',
-      row.blocks.choosing ? value(row.blocks.choosing) : '–',
+      row.blocks.choosing ? value(row.blocks.choosing.map((text, t) => text.slice(0, readByAll[t]))) : '–',
       row.error ? row.error.message : own ? value(own.texts) : '–',
       own ? against(own) : '',
       `${row.tried}`,

@@ -209,8 +209,12 @@ test('a merge that was only compared on the choosing part has no number of the o
     },
   });
   const text = { name: 'a', kind: 'given', tokens: { tuning: 640, choosing: 640, reporting: 640 } } as const;
+  // the winner was compared on more text, which is harder
+  const ram = row('ram', 1);
+  const blocksOfRam = { ...ram.blocks, choosing: [[...blocks(1)[0]!, ...blocks(3)[0]!]] };
+  const rows = [{ ...ram, blocks: blocksOfRam }, row('karcher', 1.1), row('ties', 2, false)];
   const said = bestText({
-    ...{ texts: [text], rows: [row('ram', 1), row('karcher', 1.1), row('ties', 2, false)], best: 'ram' },
+    ...{ texts: [text], rows, best: 'ram' },
     ...{
       course: [],
       lately: null,
