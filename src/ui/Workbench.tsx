@@ -16,9 +16,9 @@ import { isRecipeOf } from './state/recipe-identity';
 import { isUntouched } from './state/roles';
 import { startMerge } from './state/run';
 import { currentRun, isFinished } from './state/runs';
-import { noticed, notify, type StudioState, setView, showTab } from './state/studio';
+import { type Dialog, noticed, notify, type StudioState, setView, showTab } from './state/studio';
 import { placeOf, TABS, type Tab } from './state/tabs';
-import { useMedia, useNarrow, useSlice, useStudio, useStudioState } from './studio-context';
+import { useMedia, useNarrow, useStudio, useStudioState } from './studio-context';
 import { detailOf } from './tool-details';
 
 /** The first paint needs none of them; they come right after it, so that no click ever waits. */
@@ -87,12 +87,23 @@ const ResultCard = lazy(() => import('./screens/ResultCard').then((m) => ({ defa
 const Palette = lazy(() => import('./bars/Palette').then((m) => ({ default: m.Palette })));
 const RunReport = lazy(() => import('./screens/RunReport').then((m) => ({ default: m.RunReport })));
 
+const dialogs: Readonly<Record<Dialog, ReactNode>> = {
+  base: <AddModelDialog target="base" />,
+  contributor: <AddModelDialog target="contributor" />,
+  library: <AddModelDialog target="library" />,
+  examples: <RecipesDialog tab="examples" />,
+  saved: <RecipesDialog tab="saved" />,
+  hub: <RecipesDialog tab="hub" />,
+  report: <RunReport />,
+  palette: <Palette />,
+};
+
 /** The one screen: places on top; in Merge the recipe left and tabs beside it, in each tool its own screen. */
 export function Workbench() {
   const studio = useStudio();
   const narrow = useNarrow();
   const chosen = useStudioState((s) => s.view.tab);
-  const { adding, recipes, runReport } = useSlice('view', 'adding', 'recipes', 'runReport');
+  const dialog = useStudioState((s) => s.view.dialog);
   const tab: Tab = chosen === 'recipe' && !narrow ? 'layers' : chosen;
   const merges = placeOf(tab) === 'merge';
   const side = useSide(tab);
@@ -100,9 +111,6 @@ export function Workbench() {
     // a failed part is loaded again when it is shown, and reports its failure then
     for (const soon of [...Object.values(load), loadInspector]) soon().catch(() => undefined);
   }, []);
-  const palette = useStudioState((s) => s.view.palette);
-  const closeDialogs = () =>
-    setView(studio, { adding: null, recipes: null, runReport: false, palette: false });
   return (
     <div className="workbench" data-place={merges ? 'merge' : 'tool'} data-side={side}>
       <SkipLinks merges={merges} />
@@ -131,19 +139,14 @@ export function Workbench() {
       <Announcer />
       <Notices />
       <DropZone />
-      {adding || recipes || runReport || palette ? (
+      {dialog ? (
         <PartBoundary
           onMissing={() => {
-            closeDialogs();
+            setView(studio, { dialog: null });
             notify(studio, 'error', PART_MISSING.title, PART_MISSING.hint);
           }}
         >
-          <Suspense>
-            {adding ? <AddModelDialog target={adding} /> : null}
-            {recipes ? <RecipesDialog tab={recipes} /> : null}
-            {runReport ? <RunReport /> : null}
-            {palette ? <Palette onClose={closeDialogs} /> : null}
-          </Suspense>
+          <Suspense>{dialogs[dialog]}</Suspense>
         </PartBoundary>
       ) : null}
     </div>
@@ -307,7 +310,7 @@ function StartDoors() {
           tip="A base, then adapters made for it"
           onClick={() => {
             remember('models-from', 'hub');
-            setView(studio, { adding: 'base' });
+            setView(studio, { dialog: 'base' });
           }}
         >
           Search the Hub

@@ -52,7 +52,7 @@ test('what a hub is asked ends by its button, with its dialog or form, and with 
     asked.length = 0;
   };
 
-  setView(studio, { adding: 'contributor' });
+  setView(studio, { dialog: 'contributor' });
   await page.getByRole('tab', { name: 'Hugging Face Hub' }).click();
   await page.getByLabelText('Search the Hub').fill('example/huge');
   await button('Add: example/huge').click();
@@ -70,12 +70,12 @@ test('what a hub is asked ends by its button, with its dialog or form, and with 
   expect(studio.store.getState().unopened).toEqual({});
   expect(studio.store.getState().opening).toEqual([]);
 
-  setView(studio, { recipes: 'hub' });
+  setView(studio, { dialog: 'hub' });
   await page.getByRole('textbox', { name: 'Merge on the Hub' }).fill('example/merge');
   await button('Open its recipe').click();
   await ends(() => button('Cancel').click());
   await button('Open its recipe').click();
-  await ends(async () => setView(studio, { recipes: null }));
+  await ends(async () => setView(studio, { dialog: null }));
 
   location.hash = '#hub=example/merge';
   await expect.element(page.getByText('Opening the recipe of example/merge…')).toBeVisible();
@@ -113,12 +113,9 @@ test('a wait for the hub is shown once, whatever dialog is open', async () => {
   studio.store.setState({ hubWaits: [wait as HubWait] });
   const shown = () =>
     [...document.querySelectorAll('[role="timer"]')].filter((own) => own.checkVisibility()).length;
-  const dialogs = [{ adding: 'base' }, { recipes: 'saved' }, { runReport: true }, { palette: true }] as const;
-  for (const open of [{}, ...dialogs]) {
-    setView(studio, open);
-    const isOpen = Object.keys(open).length > 0;
-    await waitFor(() => expect(document.querySelectorAll('.dialog')).toHaveLength(isOpen ? 1 : 0));
-    await waitFor(() => expect(shown(), JSON.stringify(open)).toBe(1));
-    setView(studio, { adding: null, recipes: null, runReport: false, palette: false });
+  for (const dialog of [null, 'base', 'saved', 'report', 'palette'] as const) {
+    setView(studio, { dialog });
+    await waitFor(() => expect(document.querySelectorAll('.dialog')).toHaveLength(dialog ? 1 : 0));
+    await waitFor(() => expect(shown(), `${dialog}`).toBe(1));
   }
 });

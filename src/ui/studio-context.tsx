@@ -43,6 +43,15 @@ export function useSlice<S extends 'view' | 'measure' | 'generation', K extends 
   return useStudioState(useShallow((s) => picked(s[slice], names)));
 }
 
+/** Does it once the engine is ready. @param act the same function every time */
+export function useReady(act: (studio: Studio) => Promise<void>): void {
+  const studio = useStudio();
+  const isReady = useStudioState((s) => s.engine.info !== null);
+  useEffect(() => {
+    if (isReady) void act(studio);
+  }, [studio, isReady, act]);
+}
+
 const picked = <T extends object, K extends keyof T>(of: T, names: readonly K[]) =>
   Object.fromEntries(names.map((name) => [name, of[name]])) as Pick<T, K>;
 

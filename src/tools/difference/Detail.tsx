@@ -8,7 +8,7 @@ import {
 } from '../../formats/quantity';
 import { BarStrip, SpectrumPlot } from '../../ui/charts/LinePlot';
 import { Panel } from '../../ui/inspector/Inspector';
-import { Fact, Section, TensorTitle } from '../../ui/parts/Section';
+import { BrokenName, Fact, Section } from '../../ui/parts/Section';
 import type { ToolJob } from '../../ui/state/job-state';
 import { choiceName } from '../../ui/state/roles';
 import { useStudioState } from '../../ui/studio-context';
@@ -41,7 +41,9 @@ function Numbers({ tensor: t, pair }: { tensor: TensorDifference; pair: string }
     <div className="stack roomy difference-detail">
       <div className="stack loose">
         <Section title="Tensor">
-          <TensorTitle name={t.name} />
+          <h3 className="tensor-title">
+            <BrokenName name={t.name} />
+          </h3>
           <p className="small quiet">
             {formatShape(t.shape)} · {dtype} · {formatCounted(t.elements, 'element')}
           </p>

@@ -2,7 +2,7 @@ import { formatCount, formatReal, formatShape } from '../../formats/quantity';
 import { type ExtractedModule, type MeasuredModule, moduleRank } from '../../reports/lora';
 import { SpectrumPlot } from '../../ui/charts/LinePlot';
 import { Panel } from '../../ui/inspector/Inspector';
-import { Fact, Section, TensorTitle } from '../../ui/parts/Section';
+import { BrokenName, Fact, Section } from '../../ui/parts/Section';
 import { useStudioState } from '../../ui/studio-context';
 
 /** The panel beside the place: the selected module as it was written, else as it was measured. */
@@ -29,7 +29,9 @@ function isOf(module: { module: string }, name: string): boolean {
 function Title({ module: m }: { module: ExtractedModule | MeasuredModule }) {
   return (
     <Section title="Module">
-      <TensorTitle name={m.module} />
+      <h3 className="tensor-title">
+        <BrokenName name={m.module} />
+      </h3>
       <p className="small quiet">
         {m.kind} · {formatShape(m.shape)}
       </p>

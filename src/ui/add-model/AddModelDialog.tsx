@@ -41,7 +41,7 @@ function lastTab(): Source {
 /** Where models come from: the sample, this computer, the Hub. */
 export function AddModelDialog({ target }: { target: AddTarget }) {
   const studio = useStudio();
-  const close = () => setView(studio, { adding: null });
+  const close = () => setView(studio, { dialog: null });
   const [tab, setTab] = useState(lastTab);
   // of the Hub; it goes on under another tab
   const opening = useAttempt();
@@ -61,19 +61,18 @@ export function AddModelDialog({ target }: { target: AddTarget }) {
           </Button>
         </>
       }
-      onClose={close}
     >
       <DialogTabs<Source>
         label="Where models come from"
         chosen={tab}
         tabs={[
-          { id: 'local', text: 'This computer', content: <LocalSource target={target} onDone={close} /> },
+          { id: 'local', text: 'This computer', content: <LocalSource target={target} /> },
           {
             id: 'hub',
             text: 'Hugging Face Hub',
-            content: <HubSource key={target} target={target} opening={opening} onDone={close} />,
+            content: <HubSource key={target} target={target} opening={opening} />,
           },
-          { id: 'sample', text: 'Sample', content: <SampleSource target={target} onDone={close} /> },
+          { id: 'sample', text: 'Sample', content: <SampleSource target={target} /> },
         ]}
         onChoose={choose}
       />
@@ -82,7 +81,7 @@ export function AddModelDialog({ target }: { target: AddTarget }) {
 }
 
 /** The family that ships inside. */
-function SampleSource({ target, onDone }: { target: AddTarget; onDone(): void }) {
+function SampleSource({ target }: { target: AddTarget }) {
   const models = useStudioState(useShallow((s) => s.models.filter((m) => m.origin === 'sample')));
   const opening = useStudioState((s) => s.opening.length > 0);
   if (models.length === 0) {
@@ -101,13 +100,13 @@ function SampleSource({ target, onDone }: { target: AddTarget; onDone(): void })
       <p className="quiet">
         A very small family: one base, two adapters and a fine-tune, each trained on one trade.
       </p>
-      <ModelList label="Sample models" models={models} target={target} onDone={onDone} />
+      <ModelList label="Sample models" models={models} target={target} />
     </>
   );
 }
 
 /** Folders and files of this computer, by picker, by input where there is no picker, or by drop. */
-function LocalSource({ target, onDone }: { target: AddTarget; onDone(): void }) {
+function LocalSource({ target }: { target: AddTarget }) {
   const studio = useStudio();
   const models = useStudioState(useShallow((s) => s.models.filter((m) => m.origin === 'local')));
   const { working, error, attempt } = useAttempt();
@@ -121,13 +120,12 @@ function LocalSource({ target, onDone }: { target: AddTarget; onDone(): void }) 
       // one model is what was meant; a set finds its own roles while there is no recipe of one's own
       if (opened.length === 1 && only && whyNotAdd(studio.store.getState().recipe, only, target) === null) {
         takeModel(studio, only.ref, target);
-        if (target === 'base') onDone();
       } else if (
         target !== 'library' &&
         isUntouched(studio.store.getState().recipe, studio.store.getState().models)
       ) {
         addModels(studio, opened);
-        onDone();
+        setView(studio, { dialog: null });
       }
     });
   const busy = working ? 'Opening…' : null;
@@ -155,7 +153,7 @@ function LocalSource({ target, onDone }: { target: AddTarget; onDone(): void }) 
       {working ? <p role="status">Reading headers…</p> : null}
       {error ? <ErrorCard error={error} /> : null}
       {models.length > 0 ? (
-        <ModelList label="Models of this computer" models={models} target={target} onDone={onDone} />
+        <ModelList label="Models of this computer" models={models} target={target} />
       ) : null}
     </>
   );

@@ -1,4 +1,4 @@
-import { useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import { type HubId, parseHubId } from '../../formats/hub-id';
 import { formatBytes } from '../../formats/quantity';
 import { parseModelRef } from '../../formats/recipe';
@@ -12,11 +12,7 @@ import { HubSettings } from './HubSettings';
 import { HitList, ModelGroup, ModelRow, Take, type TakeProps, useHubSearch } from './ModelList';
 
 /** Search as you type, or paste an id or an address; a revision is resolved to its commit and pinned. */
-export function HubSource({
-  target,
-  opening,
-  onDone,
-}: Pick<TakeProps, 'target' | 'opening'> & { onDone(): void }) {
+export function HubSource({ target, opening }: Pick<TakeProps, 'target' | 'opening'>) {
   const { error, attempt } = opening;
   const studio = useStudio();
   const hub = useStudioState((s) => s.hub);
@@ -46,12 +42,13 @@ export function HubSource({
       );
       const model = await openHub(studio, pinned === undefined ? id : `${id}@${pinned}`, signal);
       takeModel(studio, model.ref, target);
-      if (target !== 'base') return;
       // adapters of that base come next
-      if (studio.store.getState().recipe.contributors.length === 0)
-        setView(studio, { adding: 'contributor' });
-      else onDone();
+      if (target === 'base' && studio.store.getState().recipe.contributors.length === 0)
+        setView(studio, { dialog: 'contributor' });
     });
+  const take = (id: string, revision?: string) => (
+    <Take {...{ id, target, opening }} onTake={() => void open(id, revision)} />
+  );
   return (
     <>
       <label className="search">
@@ -84,15 +81,8 @@ export function HubSource({
       )}
       {error ? <ErrorCard error={error} /> : null}
       {search.error && !error ? <ErrorCard error={search.error} /> : null}
-      {text === '' ? <Suggestions target={target} opening={opening} onOpen={(id) => void open(id)} /> : null}
-      <HitList
-        search={search}
-        pasted={pasted}
-        text={text}
-        target={target}
-        opening={opening}
-        onOpen={(id, at) => void open(id, at)}
-      />
+      {text === '' && target !== 'contributor' ? <Suggestions take={take} /> : null}
+      <HitList {...{ search, pasted, text, take }} />
       <HubSettings />
     </>
   );
@@ -110,18 +100,14 @@ function namedModel(text: string, hubUrl: string): HubId | null {
 }
 
 /** Before anything is typed: small bases to begin with. */
-function Suggestions({
-  target,
-  opening,
-  onOpen,
-}: Pick<TakeProps, 'target' | 'opening'> & { onOpen(id: string): void }) {
+function Suggestions({ take }: { take(id: string): ReactNode }) {
   const models = useStudioState((s) => s.models);
   const bases = KNOWN_BASES.filter(({ id }) => !models.some((m) => m.title === id));
-  return target === 'contributor' || bases.length === 0 ? null : (
+  return bases.length === 0 ? null : (
     <ModelGroup title="Small bases to begin with">
       {bases.map(({ id, bytes }) => (
         <ModelRow key={id} name={id} about={`≈ ${formatBytes(bytes)}`}>
-          <Take id={id} target={target} opening={opening} onTake={() => onOpen(id)} />
+          {take(id)}
         </ModelRow>
       ))}
     </ModelGroup>

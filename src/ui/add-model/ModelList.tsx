@@ -17,13 +17,9 @@ interface HitListProps {
   /** The model the text names in full. */
   pasted: HubId | null;
   text: string;
-  target: AddTarget;
-  opening: Opening;
-  onOpen(id: string, revision?: string): void;
+  /** The button that takes a model. */
+  take(id: string, revision?: string): ReactNode;
 }
-
-/** The id of the model that is being opened, and what ends that. */
-type Opening = ReturnType<typeof useAttempt>;
 
 /** A model of a list: its name, what it is, and the button beside. */
 export function ModelRow({
@@ -65,11 +61,8 @@ export function ModelGroup({ title, children }: { title: string; children: React
 }
 
 /** Hits of the Hub search, in groups; a pasted id stands on top, whether the search knows it or not. */
-export function HitList({ search, pasted, text, target, opening, onOpen }: HitListProps) {
+export function HitList({ search, pasted, text, take }: HitListProps) {
   const known = pasted && search.groups.some((g) => g.hits.some((h) => h.id === pasted.id));
-  const take = (id: string, revision?: string) => (
-    <Take id={id} target={target} opening={opening} onTake={() => onOpen(id, revision)} />
-  );
   return (
     <div className="stack loose hits" aria-busy={search.status === 'searching'}>
       {pasted && !known ? (
@@ -131,7 +124,8 @@ function HitMeta({ hit }: { hit: HubHit }) {
 export interface TakeProps {
   id: string;
   target: AddTarget;
-  opening: Opening;
+  /** The id of the model that is being opened, and what ends that. */
+  opening: ReturnType<typeof useAttempt>;
   onTake(): void;
 }
 
@@ -189,12 +183,10 @@ interface ModelListProps {
   label: string;
   models: readonly ModelInfo[];
   target: AddTarget;
-  /** Called once a base is chosen; contributors can be added one after the other. */
-  onDone(): void;
 }
 
 /** Opened models, each with what it is and a button to take it. */
-export function ModelList({ label, models, target, onDone }: ModelListProps) {
+export function ModelList({ label, models, target }: ModelListProps) {
   const studio = useStudio();
   const recipe = useStudioState((s) => s.recipe);
   const base = useStudioState((s) => s.models.find((m) => m.ref === s.recipe.base));
@@ -230,10 +222,7 @@ export function ModelList({ label, models, target, onDone }: ModelListProps) {
             <Button
               why={why}
               aria-label={`${verb}: ${model.title}`}
-              onClick={() => {
-                takeModel(studio, model.ref, target);
-                if (target === 'base') onDone();
-              }}
+              onClick={() => takeModel(studio, model.ref, target)}
             >
               {verb}
             </Button>

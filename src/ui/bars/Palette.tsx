@@ -16,7 +16,7 @@ const ROWS: readonly Action[] = [
 ];
 
 /** Every action by name, with its keys or why it cannot be done now. */
-export function Palette({ onClose }: { onClose(): void }) {
+export function Palette() {
   const studio = useStudio();
   const state = useStudioState((s) => s);
   const [words, setWords] = useState('');
@@ -29,11 +29,11 @@ export function Palette({ onClose }: { onClose(): void }) {
   }, [at]);
   const choose = (action: Action | undefined) => {
     if (!action || action.whyNot?.(state)) return;
-    onClose();
+    setView(studio, { dialog: null });
     void perform(studio, action);
   };
   return (
-    <DialogFrame title="Actions and keys" about="Type what you want to do." foot={null} onClose={onClose}>
+    <DialogFrame title="Actions and keys" about="Type what you want to do.">
       <div className="grid head-rows tight scroll palette">
         <input
           className="field"

@@ -79,7 +79,7 @@ export function RunBar() {
 /** Opens timings, log and report of the run. */
 function DetailsLink() {
   const studio = useStudio();
-  return <LinkButton onClick={() => setView(studio, { runReport: true })}>Details</LinkButton>;
+  return <LinkButton onClick={() => setView(studio, { dialog: 'report' })}>Details</LinkButton>;
 }
 
 function stopping(run: RunState): string {

@@ -10,7 +10,7 @@ import { recipeTitle } from '../state/built-recipe';
 import { openRecipe } from '../state/opened-recipe';
 import { copyShareLink, openSaved, saveRecipe } from '../state/recipe-draft';
 import { remix } from '../state/remixed-recipe';
-import { notifyError, setView, type ViewSlice } from '../state/studio';
+import { notifyError, type RecipesTab, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
 // The example recipes that ship with the studio: YAML files in `recipes/`, each runnable on the sample family.
@@ -42,16 +42,11 @@ export const gallery: readonly GalleryRecipe[] = Object.entries(FILES)
   .sort((a, b) => ORDER.indexOf(a.id) - ORDER.indexOf(b.id));
 
 /** Whole recipes: the examples that ship with the studio, and those that were saved. */
-export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> }) {
+export function RecipesDialog({ tab }: { tab: RecipesTab }) {
   const studio = useStudio();
   return (
-    <DialogFrame
-      title="Recipes"
-      about="Opening a recipe replaces the current one; undo brings it back."
-      foot={null}
-      onClose={() => setView(studio, { recipes: null })}
-    >
-      <DialogTabs<typeof tab>
+    <DialogFrame title="Recipes" about="Opening a recipe replaces the current one; undo brings it back.">
+      <DialogTabs<RecipesTab>
         label="Where recipes come from"
         chosen={tab}
         tabs={[
@@ -59,7 +54,7 @@ export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> 
           { id: 'saved', text: 'Saved', content: <SavedRecipes /> },
           { id: 'hub', text: 'Of a merge on the Hub', content: <HubRecipe /> },
         ]}
-        onChoose={(recipes) => setView(studio, { recipes })}
+        onChoose={(dialog) => setView(studio, { dialog })}
       />
     </DialogFrame>
   );
@@ -138,7 +133,7 @@ function SavedRecipes() {
     if (name.trim() !== '') act(saveRecipe(studio, name.trim()));
   };
   const open = (kept: NamedRecipe) => {
-    setView(studio, { recipes: null });
+    setView(studio, { dialog: null });
     void openSaved(studio, kept);
   };
   return (

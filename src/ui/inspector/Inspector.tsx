@@ -8,7 +8,7 @@ import { isAwaited, type Metric, measure, metrics } from '../charts/metrics';
 import { type LayersRun, reportsFor, shownRuns, useRuns, writesFactors } from '../layers/runs';
 import { Button, CloseIcon } from '../parts/Button';
 import { NumberTable } from '../parts/NumberTable';
-import { RunLetter, Section, Swatch, TensorTitle } from '../parts/Section';
+import { BrokenName, RunLetter, Section, Swatch } from '../parts/Section';
 import { deltaKey } from '../state/delta-statistics';
 import { setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
@@ -101,7 +101,9 @@ function TensorOfShown() {
   return (
     <Panel>
       <Section title="Tensor">
-        <TensorTitle name={name} />
+        <h3 className="tensor-title">
+          <BrokenName name={name} />
+        </h3>
         <p className="small quiet">
           {formatShape(shape)} · {dtype} · {formatCounted(elements, 'element')}
         </p>

@@ -26,17 +26,13 @@ import { addPredictedRun, takeSettings, toggleRun } from '../state/predicted-run
 import { mergeRuns } from '../state/run';
 import { currentRun, NOW } from '../state/runs';
 import type { StudioState } from '../state/studio';
-import { useStudio, useStudioState } from '../studio-context';
+import { useReady, useStudio, useStudioState } from '../studio-context';
 import { type LayersRun, writesFactors } from './runs';
 
 /** The runs of these models in one line: which are shown, what they are called, and more of them; others are folded. */
 export function RunsStrip({ runs }: { runs: readonly LayersRun[] }) {
-  const studio = useStudio();
-  const isReady = useStudioState((s) => s.engine.info !== null);
+  useReady(recallCells);
   const [deleted, setDeleted] = useState<Deleted | null>(null);
-  useEffect(() => {
-    if (isReady) void recallCells(studio);
-  }, [studio, isReady]);
   const ids = useStudioState((s) => recipeModelIds(s).join('\n'));
   const near = runs.filter((run) => run.place >= 0 || run.id === NOW || belongsTo(run, ids.split('\n')));
   const others = runs.filter((run) => !near.includes(run));

@@ -1,10 +1,9 @@
-import type { ReactNode } from 'react';
 import { formatAbout, formatCount, formatCounted, formatLeft, formatSeconds } from '../../formats/quantity';
 import type { BestStep } from '../../reports/find-best';
-import { Button, LinkButton } from '../parts/Button';
+import { LinkButton } from '../parts/Button';
 import { choices, Select } from '../parts/fields';
-import { Progress } from '../parts/ToolBar';
-import { cancelJob, isAtWork } from '../state/job';
+import { JobButton, Progress } from '../parts/ToolBar';
+import { isAtWork } from '../state/job';
 import { find, measure, whyNotFind, whyNotMeasure } from '../state/measure';
 import { expectedSeconds, missingCells, type MeasureTable as Table } from '../state/measure-table';
 import { editSlice } from '../state/studio';
@@ -25,7 +24,7 @@ export function Measuring({ table }: { table: Table }) {
     <>
       {atWork ? <AtWork /> : null}
       <JobButton
-        atWork={atWork}
+        kind="evaluation"
         why={why ?? (done ? 'Every number of runs and models is in the table.' : nothing)}
         tip="Base and contributors first, then the runs"
         onClick={() => void measure(studio)}
@@ -84,7 +83,7 @@ export function Trying({ table }: { table: Table }) {
       ) : null}
       {STEPS.map(({ text, tip, steps }, i) =>
         atWork && i > 0 ? null : (
-          <JobButton key={text} atWork={atWork} why={why} tip={tip} onClick={() => void find(studio, steps)}>
+          <JobButton key={text} kind="search" why={why} tip={tip} onClick={() => void find(studio, steps)}>
             {text}
           </JobButton>
         ),
@@ -142,32 +141,5 @@ function AtWork() {
       <span className="quiet truncate">{job?.canceling ? 'Canceling…' : words.join(' · ')}</span>
       <span className="quiet">{formatLeft(secondsLeft)}</span>
     </>
-  );
-}
-
-/** Begins a job of the tab, or stops it: one button, which keeps the focus. */
-function JobButton({
-  atWork,
-  why,
-  tip,
-  onClick,
-  children,
-}: {
-  atWork: boolean;
-  why: string | null;
-  tip: string;
-  onClick(): void;
-  children: ReactNode;
-}) {
-  const studio = useStudio();
-  const isCanceling = useStudioState((s) => s.job?.canceling ?? false);
-  return (
-    <Button
-      tip={atWork ? 'What is in the table stays' : tip}
-      why={atWork ? (isCanceling ? 'Canceling…' : null) : why}
-      onClick={atWork ? () => void cancelJob(studio) : onClick}
-    >
-      {atWork ? 'Stop' : children}
-    </Button>
   );
 }

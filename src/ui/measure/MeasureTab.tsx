@@ -1,5 +1,5 @@
 import '../styles/measure.css';
-import { useEffect, useMemo } from 'react';
+import { useMemo } from 'react';
 import type { ErrorReport } from '../../errors';
 import { formatAbout, formatCount } from '../../formats/quantity';
 import { QUICK_CHARACTERS } from '../../reports/text-parts';
@@ -17,7 +17,7 @@ import {
 } from '../state/measure-table';
 import { isOfSample } from '../state/sample-texts';
 import { editSlice } from '../state/studio';
-import { useStudio, useStudioState } from '../studio-context';
+import { useReady, useStudio, useStudioState } from '../studio-context';
 import { FrontPlot } from './FrontPlot';
 import { MeasureTable } from './MeasureTable';
 import { TaskChoice, TextChoice } from './TextChoice';
@@ -25,13 +25,9 @@ import { useTableRows } from './use-table-rows';
 
 /** One table of every model and merge on every text and task, and the sentence that follows from it. */
 export function MeasureTab() {
-  const studio = useStudio();
-  const isReady = useStudioState((s) => s.engine.info !== null);
+  useReady(openMeasure);
   const failure = useStudioState((s) => s.measure.error);
   const table = useTable();
-  useEffect(() => {
-    if (isReady) void openMeasure(studio);
-  }, [studio, isReady]);
   const errors = [...(failure ? [failure] : []), ...tableErrors(table.rows).map(named)];
   return (
     <div className="stack loose screen measure-screen">

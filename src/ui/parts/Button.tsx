@@ -82,7 +82,7 @@ interface ButtonProps extends Omit<ComponentProps<'button'>, 'disabled'> {
   /** Why the button cannot be pressed now; it stays focusable and shows this. */
   why?: string | null | undefined;
   /** Tooltip while it can be pressed. */
-  tip?: string;
+  tip?: string | undefined;
   /** Before the words; where there are none it stands alone, and the button is as wide as high. */
   icon?: (() => ReactNode) | undefined;
   iconOnly?: boolean;

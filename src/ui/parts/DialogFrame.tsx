@@ -1,6 +1,8 @@
 import { Dialog } from 'radix-ui';
 import { type ComponentProps, type ReactNode, useState } from 'react';
 import '../styles/dialogs.css';
+import { setView } from '../state/studio';
+import { useStudio } from '../studio-context';
 import { Button, CloseIcon } from './Button';
 import { HubWaiting } from './Message';
 import { Tabbed } from './TabList';
@@ -19,8 +21,7 @@ interface DialogFrameProps {
   title: string;
   about: string;
   /** The line at the bottom. */
-  foot: ReactNode;
-  onClose(): void;
+  foot?: ReactNode;
   children: ReactNode;
 }
 
@@ -28,11 +29,12 @@ interface DialogFrameProps {
  * An open dialog: what it is, its content, a line below. The backdrop is our own: Radix's overlay locks scrolling with a
  * style element, which the page's policy forbids.
  */
-export function DialogFrame({ title, about, foot, onClose, children }: DialogFrameProps) {
+export function DialogFrame({ title, about, foot, children }: DialogFrameProps) {
+  const studio = useStudio();
   // Radix gives the focus back to a trigger, and these dialogs are opened by state
   const [opener] = useState(() => document.activeElement);
   return (
-    <Dialog.Root open onOpenChange={(open) => !open && onClose()}>
+    <Dialog.Root open onOpenChange={(open) => !open && setView(studio, { dialog: null })}>
       <Dialog.Portal>
         <div className="backdrop" />
         <Dialog.Content

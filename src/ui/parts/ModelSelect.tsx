@@ -81,7 +81,7 @@ export function OneModel({ label, value, onChange, children }: OneModelProps) {
 export function OpenModels() {
   const studio = useStudio();
   return (
-    <LinkButton className="small" onClick={() => setView(studio, { adding: 'library' })}>
+    <LinkButton className="small" onClick={() => setView(studio, { dialog: 'library' })}>
       Open another model…
     </LinkButton>
   );

@@ -84,16 +84,6 @@ function Standing({
 /** Notices without a place of their own on the page. */
 export function Notices() {
   const notices = useStudioState((s) => s.notices);
-  const waiting = useStudioState(
-    (s) =>
-      interruptedRuns(s).length > 0 ||
-      s.elsewhere !== null ||
-      s.update ||
-      s.link !== null ||
-      s.hubWaits.length > 0 ||
-      s.job?.stalled !== undefined,
-  );
-  if (notices.length === 0 && !waiting) return null;
   return (
     <aside className="notices" aria-label="Notices">
       <ul className="stack">

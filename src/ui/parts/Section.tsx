@@ -197,18 +197,13 @@ export function ModelMeta({ model, short, children }: ModelMetaProps) {
   );
 }
 
-/** The name of a tensor as the title of a panel, which breaks after its dots and underscores. */
-export function TensorTitle({ name }: { name: string }) {
-  const parts = name.split(/(?<=[._])/);
-  return (
-    <h3 className="tensor-title">
-      {parts.map((part, i) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: parts have no other name, and stay in their order
-        <Fragment key={i}>
-          {part}
-          <wbr />
-        </Fragment>
-      ))}
-    </h3>
-  );
+/** A long name, which may go on in the next line after a dot or an underscore. */
+export function BrokenName({ name }: { name: string }) {
+  return name.split(/(?<=[._])/).map((part, i) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one name do not move.
+    <Fragment key={i}>
+      {i > 0 ? <wbr /> : null}
+      {part}
+    </Fragment>
+  ));
 }

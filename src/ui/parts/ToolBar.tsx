@@ -1,4 +1,4 @@
-import type { ReactNode } from 'react';
+import type { ComponentProps, ReactNode } from 'react';
 import { formatCount, formatLeft, formatRate, formatSeconds } from '../../formats/quantity';
 import type { BackendKind } from '../../reports/backend';
 import { cancelJob } from '../state/job';
@@ -121,5 +121,26 @@ export function ToolHead({ title, report, children }: ToolHeadProps) {
       ) : null}
       {children}
     </header>
+  );
+}
+
+interface JobButtonProps extends Omit<ComponentProps<typeof Button>, 'onClick'> {
+  kind: JobKind;
+  onClick(): void;
+}
+
+/** Begins a job, or stops it: one button, which keeps the focus. */
+export function JobButton({ kind, why, tip, onClick, children, ...rest }: JobButtonProps) {
+  const studio = useStudio();
+  const job = useStudioState((s) => (s.job?.kind === kind ? s.job : null));
+  return (
+    <Button
+      {...rest}
+      tip={job ? 'What is done stays' : tip}
+      why={job ? (job.canceling ? 'Canceling…' : null) : why}
+      onClick={job ? () => void cancelJob(studio) : onClick}
+    >
+      {job ? 'Stop' : children}
+    </Button>
   );
 }

@@ -17,7 +17,7 @@ import { recallCells } from '../state/measure';
 import { cardResults, scoresOf, scoreWords } from '../state/measure-tasks';
 import { currentRun, finishedRuns, type RunState } from '../state/runs';
 import { askHub, editSlice, neverMind, type Studio, type StudioState } from '../state/studio';
-import { useAnswer, useStudio, useStudioState } from '../studio-context';
+import { useAnswer, useReady, useStudio, useStudioState } from '../studio-context';
 
 /** A finished output to a model repository on the Hub. Not there while nothing is finished. */
 export function PushSection() {
@@ -34,11 +34,8 @@ function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pusha
   const repo = state.repo ?? proposedRepo(state.account, output.name);
   const why = useStudioState((s) => whyNotPush(s, repo));
   const scores = useStudioState((s) => scoresOfOutput(s, output.name));
-  const isReady = useStudioState((s) => s.engine.info !== null);
   const outputId = useId();
-  useEffect(() => {
-    if (isReady) void recallCells(studio);
-  }, [studio, isReady]);
+  useReady(recallCells);
   // another token or another hub is another account: the state of the hub changes with either
   useEffect(() => {
     if (hub.hasToken && hub.online) void loadAccount(studio);

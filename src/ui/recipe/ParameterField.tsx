@@ -1,9 +1,10 @@
-import { Fragment, type KeyboardEvent, lazy, memo, Suspense, useCallback, useId, useRef } from 'react';
+import { type KeyboardEvent, lazy, memo, Suspense, useCallback, useId, useRef } from 'react';
 import { formatSetting } from '../../formats/quantity';
 import type { NumberSpec, ParameterSpec } from '../../merge/method';
 import { Button, CurveIcon, LinkButton, Tip } from '../parts/Button';
 import { NumberField, Select, Toggle } from '../parts/fields';
 import { Problem } from '../parts/Message';
+import { BrokenName } from '../parts/Section';
 import { isRecipeOf } from '../state/recipe-identity';
 import type { SettingValue } from '../state/recipe-state';
 import { curveStep, mayCurve, settingProblem, snapped } from '../state/recipe-validation';
@@ -124,14 +125,7 @@ const ParameterLabel = memo(function ParameterLabel({ spec }: { spec: ParameterS
   return (
     <Tip text={helpOf(spec)}>
       <span className="parameter-label">
-        {/* a long name may go on in the next line after a word */}
-        {spec.label.split(/(?<=_)/).map((word, i) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: the words of one name do not move.
-          <Fragment key={i}>
-            {i > 0 ? <wbr /> : null}
-            {word}
-          </Fragment>
-        ))}
+        <BrokenName name={spec.label} />
       </span>
     </Tip>
   );

@@ -104,7 +104,6 @@ async function offerOf(studio: Studio, name: string, signal: AbortSignal): Promi
 function HubOffer({ name }: { name: string }) {
   const studio = useStudio();
   const { path } = parseModelRef(name).model;
-  const hub = useStudioState((s) => s.hub.url);
   // whose adapter is from the Hub has asked it already
   const known = useStudioState(
     (s) => s.hub.online && s.models.some((m) => m.origin === 'hub' && m.adapter?.baseModel === name),
@@ -156,10 +155,8 @@ function HubOffer({ name }: { name: string }) {
       ) : null}
       {typeof full === 'string' ? (
         <Offered model={{ title: full, gated: true }} free={free}>
-          <a className="button" href={`${hub}/${full}`} target="_blank" rel="noreferrer">
-            Open license page
-          </a>
-          <Button onClick={() => setView(studio, { adding: 'library' })}>Sign in or give a token…</Button>
+          <LicenseLink of={full} />
+          <TokenButton />
           <Button onClick={() => void ask(false)}>Ask again</Button>
         </Offered>
       ) : null}
@@ -202,20 +199,26 @@ const fits = ({ bytes }: ModelInfo, free: number | null) => free === null || byt
 /** Remedies for a model that the Hub refused or lacks. */
 function HubRemedies({ name, error }: { name: string; error: ErrorReport }) {
   const studio = useStudio();
-  const hub = useStudioState((s) => s.hub.url);
-  const page = `${hub}/${parseModelRef(name).model.path}`;
   const refused = error.code === 'Gated' || error.code === 'Unauthorized';
   return (
     <>
-      {error.code === 'Gated' ? (
-        <a className="button" href={page} target="_blank" rel="noreferrer">
-          Open license page
-        </a>
-      ) : null}
-      {refused ? (
-        <Button onClick={() => setView(studio, { adding: 'library' })}>Sign in or give a token…</Button>
-      ) : null}
+      {error.code === 'Gated' ? <LicenseLink of={parseModelRef(name).model.path} /> : null}
+      {refused ? <TokenButton /> : null}
       <Button onClick={() => openAgain(studio, name)}>Retry</Button>
     </>
   );
+}
+
+function LicenseLink({ of }: { of: string }) {
+  const hub = useStudioState((s) => s.hub.url);
+  return (
+    <a className="button" href={`${hub}/${of}`} target="_blank" rel="noreferrer">
+      Open license page
+    </a>
+  );
+}
+
+function TokenButton() {
+  const studio = useStudio();
+  return <Button onClick={() => setView(studio, { dialog: 'library' })}>Sign in or give a token…</Button>;
 }

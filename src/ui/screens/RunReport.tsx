@@ -10,8 +10,7 @@ import { NumberTable } from '../parts/NumberTable';
 import { type Cost, Costs, Section } from '../parts/Section';
 import { fileName } from '../state/job-state';
 import { currentRun, PHASE_TITLES, type RunState } from '../state/runs';
-import { setView } from '../state/studio';
-import { useStudio, useStudioState } from '../studio-context';
+import { useStudioState } from '../studio-context';
 
 /** The search for λ: perplexity of every value tried, the chosen one marked. */
 function LambdaTable({ lambda: { chosen, curve, texts, reused } }: { lambda: LambdaReport }) {
@@ -33,9 +32,7 @@ function LambdaTable({ lambda: { chosen, curve, texts, reused } }: { lambda: Lam
 
 /** Of the run at work, or the last one: where the time goes, what happened, what was compared. */
 export function RunReport() {
-  const studio = useStudio();
   const run = useStudioState(currentRun);
-  const close = () => setView(studio, { runReport: false });
   if (!run) return null;
   const { report } = run;
   return (
@@ -49,7 +46,6 @@ export function RunReport() {
           </Button>
         ) : null
       }
-      onClose={close}
     >
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
       <section className="dialog-body stack loose run-report" tabIndex={0} aria-label="Report of the run">

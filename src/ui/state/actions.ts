@@ -114,10 +114,10 @@ export const ACTIONS = {
     whyNot: ({ history }) => (history.future.length === 0 ? 'Nothing to redo.' : null),
     perform: redo,
   },
-  chooseBase: { name: 'Choose the base', perform: (studio) => setView(studio, { adding: 'base' }) },
+  chooseBase: { name: 'Choose the base', perform: (studio) => setView(studio, { dialog: 'base' }) },
   addContributor: {
     name: 'Add a contributor',
-    perform: (studio) => setView(studio, { adding: 'contributor' }),
+    perform: (studio) => setView(studio, { dialog: 'contributor' }),
   },
   begin: {
     name: 'New recipe',
@@ -125,8 +125,8 @@ export const ACTIONS = {
     perform: (studio) => editRecipe(studio, () => emptyRecipe),
   },
   sample: { name: 'Open the sample', perform: (studio) => openSampleFamily(studio, true) },
-  examples: { name: 'Open an example', perform: (studio) => setView(studio, { recipes: 'examples' }) },
-  saved: { name: 'Save or open a recipe', perform: (studio) => setView(studio, { recipes: 'saved' }) },
+  examples: { name: 'Open an example', perform: (studio) => setView(studio, { dialog: 'examples' }) },
+  saved: { name: 'Save or open a recipe', perform: (studio) => setView(studio, { dialog: 'saved' }) },
   share: {
     name: 'Copy a link to this recipe',
     whyNot: ({ recipe }) => (recipe.contributors.length === 0 ? 'There is no recipe yet.' : null),
@@ -144,7 +144,7 @@ export const ACTIONS = {
       { key: 'k', fields: 'all' },
       { key: '?', alone: true, fields: 'none' },
     ],
-    perform: (studio) => setView(studio, { palette: true }),
+    perform: (studio) => setView(studio, { dialog: 'palette' }),
   },
 } satisfies Record<string, Action>;
 

@@ -11,7 +11,16 @@ import { openRecipeFile } from './opened-recipe';
 import { addContributor, type RecipeState, setBase, setRecommended } from './recipe-state';
 import { isOfImages, needsNoBase } from './recipe-validation';
 import { recipeToAddTo, sampleRecipe, withModels } from './roles';
-import { type AddTarget, editRecipe, methodOf, noticed, notify, notifyError, type Studio } from './studio';
+import {
+  type AddTarget,
+  editRecipe,
+  methodOf,
+  noticed,
+  notify,
+  notifyError,
+  type Studio,
+  setView,
+} from './studio';
 
 /**
  * Opens the sample family and, on an empty recipe, makes the first merge of it: TIES 0.2 of everything. Rejects with what
@@ -87,11 +96,15 @@ export function addModels(studio: Studio, added: readonly ModelInfo[]): void {
   });
 }
 
-/** Puts an opened model into the recipe, where it is meant for it; an untouched sample makes way. */
+/**
+ * Puts an opened model into the recipe, where it is meant for it; an untouched sample makes way. A base is one, and its dialog
+ * closes; contributors can be added one after the other.
+ */
 export function takeModel(studio: Studio, ref: string, target: AddTarget): void {
   const { models } = studio.store.getState();
   const added = models.filter((m) => m.ref === ref);
   if (target === 'library') return;
+  if (target === 'base') setView(studio, { dialog: null });
   editRecipe(studio, (recipe) => {
     const start = recipeToAddTo(recipe, added, models);
     // an adapter names its base

@@ -31,7 +31,7 @@ import { editRecipe, notify, type Studio, setView } from './studio';
 export function openRecipe(studio: Studio, recipe: Recipe): void {
   const { models } = studio.store.getState();
   editRecipe(studio, () => recipeState(recipe, models));
-  setView(studio, { recipes: null });
+  setView(studio, { dialog: null });
   const unknown = unknownNames(recipe, methodById);
   for (const { message, remedy } of unknown.slice(0, 3)) notify(studio, 'note', message, remedy);
 }

@@ -115,17 +115,15 @@ export type Theme = 'system' | 'light' | 'dark';
 /** `library`: opened only, to be compared or collapsed. */
 export type AddTarget = 'base' | 'contributor' | 'library';
 
+/** The tabs of whole recipes: examples, saved ones, or that of a merge on the Hub. */
+export type RecipesTab = 'examples' | 'saved' | 'hub';
+/** What opens above the page: models are added to a place, recipes, the report of the run, the list of actions. */
+export type Dialog = AddTarget | RecipesTab | 'report' | 'palette';
+
 export interface ViewSlice {
   tab: Tab;
   theme: Theme;
-  /** The open dialog adds to this place. */
-  adding: AddTarget | null;
-  /** The dialog of whole recipes shows examples, saved ones, or asks for a merge on the Hub. */
-  recipes: 'examples' | 'saved' | 'hub' | null;
-  /** Timings, log and report of the run are open. */
-  runReport: boolean;
-  /** The list of actions is open. */
-  palette: boolean;
+  dialog: Dialog | null;
   /** Id of the finished run that Merge would only repeat, once it was pressed. */
   repeated: string | null;
   /** Part of Files to be brought into sight when it is shown. */
@@ -226,10 +224,7 @@ export const initialState: StudioState = {
   view: {
     tab: 'layers',
     theme: 'system',
-    adding: null,
-    recipes: null,
-    runReport: false,
-    palette: false,
+    dialog: null,
     repeated: null,
     filesAt: null,
     recipeAs: 'form',

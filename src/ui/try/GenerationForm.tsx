@@ -3,8 +3,8 @@ import { generateOptions } from '../../evaluate/options';
 import { Button } from '../parts/Button';
 import { choices, Segmented } from '../parts/fields';
 import { OptionsForm } from '../parts/OptionsForm';
+import { JobButton } from '../parts/ToolBar';
 import { editBlind, editGenerationSettings } from '../state/generation';
-import { cancelJob } from '../state/job';
 import { useStudio, useStudioState } from '../studio-context';
 
 interface GenerationFormProps {
@@ -26,20 +26,13 @@ export function GenerationForm({ begin, why, onBegin, memory, prompt, children }
   const studio = useStudio();
   const settings = useStudioState((s) => s.generation.settings);
   const isBlind = useStudioState((s) => s.generation.blind.open);
-  const writing = useStudioState((s) => (s.job?.kind === 'generation' ? s.job : null));
   return (
     <div className="stack">
       <div className="row tight start prompt-row">
         {prompt}
-        {writing === null ? (
-          <Button className="strong" why={why} onClick={onBegin}>
-            {begin}
-          </Button>
-        ) : (
-          <Button why={writing.canceling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
-            Stop
-          </Button>
-        )}
+        <JobButton kind="generation" className="strong" why={why} onClick={onBegin}>
+          {begin}
+        </JobButton>
       </div>
       {memory === undefined ? null : (
         <p className="small quiet memory-line" role="status">

@@ -5,21 +5,18 @@ import { ErrorCard } from '../parts/Message';
 import { openSampleTexts } from '../state/measure-texts';
 import { courseOf, measureCourse, nextOfCourse } from '../state/perplexity-course';
 import { showTab } from '../state/studio';
-import { useStudio, useStudioState } from '../studio-context';
+import { useReady, useStudio, useStudioState } from '../studio-context';
 
 /** The lines of the chosen texts: perplexity of the recipe's merge, from where the sliders were first to where they are. */
 export function PerplexityCourse() {
   const studio = useStudio();
   const texts = useStudioState((s) => s.measure.texts).filter(({ chosen }) => chosen);
   const { points, failed } = useStudioState((s) => s.generation.course);
-  const isReady = useStudioState((s) => s.engine.info !== null);
   const next = useStudioState((s) => {
     const found = nextOfCourse(s);
     return found && `${found.text.id} ${found.key}`;
   });
-  useEffect(() => {
-    if (isReady) void openSampleTexts(studio);
-  }, [studio, isReady]);
+  useReady(openSampleTexts);
   useEffect(() => {
     if (next !== null) void measureCourse(studio);
   }, [studio, next]);
