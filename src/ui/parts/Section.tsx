@@ -171,27 +171,22 @@ interface ModelMetaProps {
 
 /** Summary of a model in one line: `llama · 1.24 M params · BF16 · 2.48 MB · 6 layers`. */
 export function ModelMeta({ model, short, children }: ModelMetaProps) {
-  if (short && model.adapter) {
-    return (
-      <div className="row wrap small quiet close">
-        <span>{model.adapter.summary}</span>
-        <span>{formatBytes(model.bytes)}</span>
-        {children}
-      </div>
-    );
-  }
+  const { adapter, family, layers, commit } = model;
+  const isBrief = short === true && adapter !== undefined;
+  const isWhole = !short && !adapter;
+  const facts = [
+    adapter?.summary,
+    isWhole && family,
+    !isBrief && `${formatParameters(model.parameters)} params`,
+    !isBrief && Object.keys(model.dtypes).join(' + '),
+    formatBytes(model.bytes),
+    isWhole && layers !== undefined && formatCounted(layers, 'layer'),
+    !isBrief && model.license,
+  ];
   return (
     <div className="row wrap small quiet close">
-      {model.adapter ? <span>{model.adapter.summary}</span> : null}
-      {model.family && !model.adapter && !short ? <span>{model.family}</span> : null}
-      <span>{formatParameters(model.parameters)} params</span>
-      <span>{Object.keys(model.dtypes).join(' + ')}</span>
-      <span>{formatBytes(model.bytes)}</span>
-      {model.layers !== undefined && !model.adapter && !short ? (
-        <span>{formatCounted(model.layers, 'layer')}</span>
-      ) : null}
-      {model.license ? <span>{model.license}</span> : null}
-      {model.commit ? <code title={model.commit}>{model.commit.slice(0, 7)}</code> : null}
+      {facts.map((fact) => (fact ? <span key={fact}>{fact}</span> : null))}
+      {commit && !isBrief ? <code title={commit}>{commit.slice(0, 7)}</code> : null}
       {children}
     </div>
   );

@@ -25,6 +25,22 @@ export function Toggle({ mixed = false, onCheckedChange, ...rest }: ToggleProps)
   );
 }
 
+interface CheckProps {
+  label: string;
+  checked: boolean;
+  onChange(checked: boolean): void;
+}
+
+/** A box to tick, its words after it. */
+export function Check({ label, checked, onChange }: CheckProps) {
+  return (
+    <label className="row tight small">
+      <input type="checkbox" checked={checked} onChange={(event) => onChange(event.target.checked)} />
+      {label}
+    </label>
+  );
+}
+
 interface SelectProps<T extends string>
   extends Omit<ComponentProps<'select'>, 'value' | 'onChange' | 'children'> {
   value: T;

@@ -5,7 +5,7 @@ import { formatBytes, formatCounted } from '../../formats/quantity';
 import { SHARES, shareWords } from '../../reports/lora';
 import { CopyButton, TextBlock } from '../parts/Button';
 import { CutNotes } from '../parts/CutReport';
-import { choices, LabeledSelect, NumberField } from '../parts/fields';
+import { Check, choices, LabeledSelect, NumberField } from '../parts/fields';
 import { Problem } from '../parts/Message';
 import { SavedFiles, SaveTo } from '../parts/SavedFiles';
 import { Section } from '../parts/Section';
@@ -87,14 +87,11 @@ function Streams() {
   );
   return (
     <>
-      <label className="row">
-        <input
-          type="checkbox"
-          checked={streams}
-          onChange={(event) => editSlice(studio, 'output', { streams: event.target.checked })}
-        />
-        <span>Do not keep the inputs</span>
-      </label>
+      <Check
+        label="Do not keep the inputs"
+        checked={streams}
+        onChange={(next) => editSlice(studio, 'output', { streams: next })}
+      />
       <p className="small quiet">
         {formatBytes(stream.bytes)} then pass by instead of being stored, for {formatBytes(stream.memory)} of
         memory; another merge fetches them again.

@@ -5,6 +5,7 @@ import { formatCounted, formatPercent, formatSeconds } from '../../formats/quant
 import { memoryWords, type WrittenToken } from '../../reports/evaluate';
 import { RunsStrip } from '../layers/RunsStrip';
 import { type LayersRun, shownRuns, useRuns } from '../layers/runs';
+import { Check } from '../parts/fields';
 import { REST_MS, useDebounced } from '../parts/hooks';
 import { ErrorCard } from '../parts/Message';
 import { Cut, LETTERS, Swatch } from '../parts/Section';
@@ -89,21 +90,6 @@ function useMemory(rows: readonly EvaluationRow[]): string {
 }
 
 const TOKEN_SECONDS = 0.1;
-
-interface CheckProps {
-  label: string;
-  checked: boolean;
-  onChange(checked: boolean): void;
-}
-
-function Check({ label, checked, onChange }: CheckProps) {
-  return (
-    <label className="row tight small">
-      <input type="checkbox" checked={checked} onChange={(event) => onChange(event.target.checked)} />
-      {label}
-    </label>
-  );
-}
 
 /** A run among those that answer. */
 function runRow({ id, name, place, recipe }: LayersRun): EvaluationRow {
