@@ -89,8 +89,8 @@ export interface MergeThreadOptions extends RunWorkspaceOptions {
   onBytes?(bytes: number, tensor: string): void;
 }
 
-/** Copied tensors move in pieces of this size. */
-const COPY_BYTES = 8 * 1024 * 1024;
+/** Copied tensors move in pieces of this size, whose memory is still in the cache when it is used again. */
+const COPY_BYTES = 2 * 1024 * 1024;
 
 /** The next tensor is read from the start of one no larger than this, else from its first finished bytes. */
 const SHORT_ELEMENTS = 2 ** 23;
@@ -236,7 +236,9 @@ async function copy(tensor: TensorPlan, read: ReadTensor, emit: Emit): Promise<u
   if (!ref) return undefined; // an empty tensor has no bytes
   const length = ref.end - ref.begin;
   for (let begin = 0; begin < length; begin += COPY_BYTES) {
-    await emit(await read(ref, begin, Math.min(begin + COPY_BYTES, length)));
+    const bytes = await read(ref, begin, Math.min(begin + COPY_BYTES, length));
+    await emit(bytes);
+    giveBack(bytes.buffer);
   }
   return undefined;
 }
