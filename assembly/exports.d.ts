@@ -18,6 +18,7 @@ declare module 'virtual:cpu-kernels' {
     decode(raw: number, out: number, n: number, dtype: number): number;
     difference(a: number, aType: number, b: number, bType: number, rows: number, cols: number, threshold: number, delta: number, sums: number, status: number, slots: number, scratch: number): void;
     drawMask(n: number, first: number, limit: number, key0: number, key1: number, mask: number, scratch: number): number;
+    drawRanks(sources: number, i: number, n: number, first: number, cols: number, row: number, table: number, key0: number, key1: number, mask: number, at: number, scratch: number): number;
     encode(values: number, out: number, n: number, dtype: number): number;
     encodeBlocks(x: number, columns: number, type: number, importance: number, out: number, scratch: number): void;
     encodePanels(w: number, dtype: number, inputs: number, outputs: number, to: number, room: number): void;

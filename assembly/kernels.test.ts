@@ -20,6 +20,7 @@ const PROCESSOR_ALONE = [
   'sample-changes',
   'pick-changes',
   'draw-mask',
+  'draw-ranks',
   'difference-stored',
 ];
 

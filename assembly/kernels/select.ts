@@ -1,7 +1,9 @@
+import { decode } from './encoding';
 import { applyBits, bits16, BLOCK, flushOne, lanesSum, MAGNITUDE } from './lib/lanes';
 import { draws, spreadKeys } from './lib/philox';
 import { rankRow } from './lib/ranks';
-import { addTo } from './lib/stored';
+import { addressOf, addTo, CHANGE, four, isHalves, isPlain, LEAVE, SOURCE } from './lib/stored';
+import { subtract } from './sums';
 
 // Trimming by a mask of one bit per element: shaders/select/select-mask.wgsl.
 
@@ -282,6 +284,11 @@ function decideByBins(row: usize, cols: i32, first: u64, bits: usize, table: usi
   return true;
 }
 
+/** Bits of a row, set where an element stays. */
+function decide(row: usize, cols: i32, first: u64, bits: usize, table: usize, scratch: usize): void {
+  if (!decideByBins(row, cols, first, bits, table, scratch)) decideByRanks(row, cols, first, bits, table, scratch);
+}
+
 /**
  * Keeps an element of whole rows where its random word is below its rank's entry of `table`, else clears it; returns how
  * many stay. Entries grow with the rank. `first`: flat index of the first element; `spare`: a word an element; `cols` is
@@ -303,9 +310,76 @@ export function selectRows(
   for (let begin = 0; begin < elements; begin += cols) {
     const row = values + (<usize>begin << 2);
     const bits = spare + (<usize>begin << 2);
-    const index = <u64>first + begin;
-    if (!decideByBins(row, cols, index, bits, table, scratch)) decideByRanks(row, cols, index, bits, table, scratch);
+    decide(row, cols, <u64>first + begin, bits, table, scratch);
     kept += applyBits(row, cols, bits);
+  }
+  return kept;
+}
+
+/** Where a row of the changes of model `i` lies as f32; as they are stored, they go to `row`, and `spare` is as long. */
+function takeRow(sources: usize, i: usize, begin: usize, cols: i32, row: usize, spare: usize): usize {
+  const own = addressOf(sources, i, begin);
+  const base = addressOf(sources, 0, begin);
+  const source = sources + i * SOURCE;
+  const form = load<i32>(source, 8);
+  if (form == LEAVE) return own;
+  if (form == CHANGE && isHalves(sources, 1) && isHalves(source, 1) && (cols & 15) == 0 && isPlain<u16>(own, cols) && isPlain<u16>(base, cols)) {
+    for (let e: usize = 0; e < <usize>cols << 1; e += 8) {
+      v128.store(row + (e << 1), f32x4.sub(four<u16>(own + e), four<u16>(base + e)));
+    }
+    return row;
+  }
+  decode(own, row, cols, load<i32>(source, 4));
+  if (form != CHANGE) return row;
+  decode(base, spare, cols, load<i32>(sources, 4));
+  subtract(row, spare, cols);
+  return row;
+}
+
+/** Puts n bits behind the first `at` ones of a mask; returns how many are set. What is behind them is lost. */
+function putBits(bits: usize, n: i32, mask: usize, at: u32): i32 {
+  const shift = at & 31;
+  let word = mask + <usize>((at >> 5) << 2);
+  let before: u64 = load<u32>(word) & ((1 << shift) - 1);
+  let set = 0;
+  for (let left = n; left > 0; left -= 32) {
+    const own = load<u32>(bits);
+    set += popcnt(own);
+    before |= <u64>own << shift;
+    store<u32>(word, <u32>before);
+    before >>= 32;
+    bits += 4;
+    word += 4;
+  }
+  if (((at + n - 1) >> 5) > ((at >> 5) + ((n - 1) >> 5))) store<u32>(word, <u32>before);
+  return set;
+}
+
+/**
+ * Decides on n elements of whole rows as `selectRows` does, by the changes of model `i` as they are stored (`sources`:
+ * lib/stored.ts): a bit for each behind the first `at` ones of `mask`; returns how many are set. `row`: two words for each element of a row.
+ */
+export function drawRanks(
+  sources: usize,
+  i: usize,
+  n: i32,
+  first: f64,
+  cols: i32,
+  row: usize,
+  table: usize,
+  key0: u32,
+  key1: u32,
+  mask: usize,
+  at: u32,
+  scratch: usize,
+): i32 {
+  spreadKeys(key0, key1, scratch + KEYS);
+  const spare = row + (<usize>cols << 2);
+  let kept = 0;
+  for (let begin = 0; begin < n; begin += cols) {
+    const changes = takeRow(sources, i, begin, cols, row, spare);
+    decide(changes, cols, <u64>first + begin, spare, table, scratch);
+    kept += putBits(spare, cols, mask, at + begin);
   }
   return kept;
 }

@@ -9,6 +9,7 @@ import selectThresholdWgsl from '../../../shaders/select/select-threshold.wgsl?r
 import trimRowsWgsl from '../../../shaders/select/trim-rows.wgsl?raw';
 import { exact } from '../exact';
 import { addTo, BLOCK, blockOf, defineKernel, SCRATCH } from '../kernel';
+import { listSources } from './encoding';
 import { ROW_LIBRARY, type RowForm, rowWork } from './rows';
 
 /** Trim in place by a mask of one bit per element. See shaders/select/select-mask.wgsl. */
@@ -99,6 +100,47 @@ export const selectRank = defineKernel({
     const kept = ranked
       ? k.selectRank(values, s.n, begin / 4, ranks, table, cols, key0, key1, SCRATCH)
       : k.selectRows(values, s.n, begin, cols, ranks, table, key0, key1, SCRATCH);
+    addTo(s, 'kept', out, kept);
+  },
+});
+
+/**
+ * The same choice without ranks of the task vector in slot `slot` as it is stored, as a mask like those of {@link drawMask}, on the
+ * processor alone. `row` has two words for each element of a row.
+ */
+export const drawRanks = defineKernel({
+  id: 'draw-ranks',
+  wgsl: '',
+  params: {
+    elements: 'u32',
+    stride: 'u32',
+    slot: 'u32',
+    first: 'u32',
+    cols: 'u32',
+    key0: 'u32',
+    key1: 'u32',
+    mask: 'u32',
+    out: 'u32',
+  },
+  buffers: {
+    raw: 'u32',
+    inputs: 'u32',
+    values: 'u32',
+    table: 'u32',
+    row: 'rw f32',
+    masks: 'rw u32',
+    kept: 'rw u32',
+  },
+  unit: ({ cols }) => cols,
+  wasm(k, s) {
+    const { stride, slot, first, cols, key0, key1, mask, out } = s.params;
+    const sources = listSources(s, slot + 1, { values: s.at('values'), stride });
+    const [row, table] = [s.at('row'), s.at('table')];
+    const masks = s.at('masks') + mask * 4;
+    const begin = first + s.begin;
+    const kept = k.drawRanks(
+      ...([sources, slot, s.n, begin, cols, row, table, key0, key1, masks, s.begin, SCRATCH] as const),
+    );
     addTo(s, 'kept', out, kept);
   },
 });

@@ -158,7 +158,8 @@ function slotForm(plan: TensorPlan, method: MergeMethod, engine: Backend): SlotF
   const { compute } = method;
   if (compute.kind === 'weights' && sumsStored(plan)) return 'stored';
   const preset = compute.kind === 'delta' ? compute.preset(plan.parameters) : undefined;
-  const isStored = preset && mergesStored(preset) && !isShared(plan, preset) && changesStored(plan, engine);
+  const isStored =
+    preset && mergesStored(preset, plan.shape) && !isShared(plan, preset) && changesStored(plan, engine);
   return isStored ? 'stored changes' : plainForm(plan, method);
 }
 

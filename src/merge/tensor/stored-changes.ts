@@ -8,14 +8,14 @@ import { blockCount } from '../../backend/kernel';
 import { mergeChanges, packKept, SELECTION } from '../../backend/kernels/combine';
 import { decode, MOST_SLOTS } from '../../backend/kernels/encoding';
 import { measureChanges } from '../../backend/kernels/products';
-import { drawMask, selectMask } from '../../backend/kernels/select';
+import { drawMask, drawRanks, MOST_UNRANKED, selectMask } from '../../backend/kernels/select';
 import type { DeltaPreset } from '../method';
 import type { TensorPlan } from '../plan/plan';
-import { applySelectors, type Selector, thresholdOf, trims } from './delta-selectors';
+import { type Selector, thresholdOf, trims } from './delta-selectors';
 import { thresholdWords } from './radix-select';
 import type { TensorTask } from './tensor-task';
 import { packing } from './tile-encoding';
-import type { Tile } from './tiles';
+import { rowLength, type Tile } from './tiles';
 
 /** Whether a tensor's changes can be taken as they are stored: few, all or almost all as they lie in files. */
 export function changesStored({ base, models }: TensorPlan, { kind }: Backend): boolean {
@@ -31,9 +31,10 @@ export function changesStored({ base, models }: TensorPlan, { kind }: Backend): 
   );
 }
 
-/** Whether a preset can merge changes as they are stored. */
-export function mergesStored({ select, rescale, weights }: DeltaPreset): boolean {
-  const draws = select === 'random' || (select === 'rank' && rescale !== '1/probability');
+/** Whether a preset can merge changes as they are stored, of a tensor of this shape. */
+export function mergesStored({ select, rescale, weights }: DeltaPreset, shape: readonly number[]): boolean {
+  const ranks = select === 'rank' && rescale !== '1/probability' && rowLength(shape) <= MOST_UNRANKED;
+  const draws = select === 'random' || ranks;
   const cuts = (select === 'top-k' || select === 'band') && rescale !== 'l1';
   return (select === 'all' || draws || cuts) && weights !== 'energy';
 }
@@ -175,6 +176,8 @@ export class ChangeMasks {
   readonly #task: TensorTask;
   readonly #selectors: readonly Selector[];
   readonly #whole: boolean;
+  /** Scratch for ranks. */
+  readonly #row: BackendBuffer | undefined;
   /** Words from one contributor to the next. */
   readonly #pitch: number;
   /** Contents of `work.kept` after each tile. */
@@ -185,7 +188,10 @@ export class ChangeMasks {
     this.#selectors = selectors;
     this.#whole = whole;
     this.#pitch = Math.ceil((whole ? task.plan.elements : task.work.stride) / 32);
-    this.buffer = task.work.engine.allocate(selectors.length * this.#pitch * 4, 'masks of changes');
+    const { engine } = task.work;
+    this.buffer = engine.allocate(selectors.length * this.#pitch * 4, 'masks of changes');
+    const ranks = task.form === 'stored changes' && selectors.some(({ kind }) => kind === 'rank');
+    this.#row = ranks ? engine.allocate(8 * rowLength(task.plan.shape), 'row of changes') : undefined;
   }
 
   /**
@@ -209,28 +215,42 @@ export class ChangeMasks {
   }
 
   /** Enqueues making the masks of a tile of stored changes; the numbers kept are added to `work.kept`. */
-  async make(tile: Tile, elements: number): Promise<void> {
-    const { engine, kept } = this.#task.work;
-    if (this.#selectors.some(({ kind }) => kind === 'rank')) {
-      fillSlots(this.#task, elements);
-      await applySelectors(this.#task, this.#selectors, tile, elements);
-    }
+  make(tile: Tile, elements: number): void {
+    const { engine, stride, inputs, values, kept } = this.#task.work;
     const { mask, pitch } = this.place(tile.begin);
     for (const [i, s] of this.#selectors.entries()) {
-      if (s.kind === 'rank') continue;
-      const [below, [key0, key1]] = s.kind === 'random' ? [s.below, s.key] : [0, [0, 0]];
-      const all = s.kind === 'all' ? 1 : 0;
-      engine.run(drawMask, {
-        params: { elements, first: tile.begin, below, key0, key1, mask: mask + i * pitch, all, out: i },
-        buffers: { masks: this.buffer, kept },
-      });
+      const common = { elements, first: tile.begin, mask: mask + i * pitch, out: i };
+      if (s.kind === 'rank') {
+        const [key0, key1] = s.key;
+        const cols = rowLength(this.#task.plan.shape);
+        engine.run(drawRanks, {
+          params: { ...common, stride, slot: i + 1, cols, key0, key1 },
+          buffers: {
+            ...{
+              raw: this.#task.raw,
+              inputs,
+              values,
+              table: s.table,
+              row: this.#row!,
+              masks: this.buffer,
+              kept,
+            },
+          },
+        });
+      } else {
+        const [below, [key0, key1]] = s.kind === 'random' ? [s.below, s.key] : [0, [0, 0]];
+        const all = s.kind === 'all' ? 1 : 0;
+        engine.run(drawMask, {
+          params: { ...common, below, key0, key1, all },
+          buffers: { masks: this.buffer, kept },
+        });
+      }
     }
-    this.#onSlots(tile, elements, packKept, ({ kind }) => kind === 'rank');
   }
 
   /** Enqueues packing what was left in the slots of a tile. */
   pack(tile: Tile, elements: number): void {
-    this.#onSlots(tile, elements, packKept, trims);
+    this.#onSlots(tile, elements, packKept);
   }
 
   /** Stores the numbers kept of a tile whose masks were made. */
@@ -244,24 +264,21 @@ export class ChangeMasks {
     if (!counts) return false;
     const { work, form } = this.#task;
     work.engine.write(work.kept, 0, counts);
-    if (form !== 'stored changes') this.#onSlots(tile, elements, selectMask, trims);
+    if (form !== 'stored changes') this.#onSlots(tile, elements, selectMask);
     return true;
   }
 
   close(): void {
-    this.#task.work.engine.free(this.buffer);
+    const { engine } = this.#task.work;
+    engine.free(this.buffer);
+    if (this.#row) engine.free(this.#row);
   }
 
-  #onSlots(
-    { begin }: Tile,
-    elements: number,
-    kernel: typeof packKept | typeof selectMask,
-    isMeant: (selector: Selector) => boolean,
-  ): void {
+  #onSlots({ begin }: Tile, elements: number, kernel: typeof packKept | typeof selectMask): void {
     const { engine, stride, values } = this.#task.work;
     const { mask, pitch } = this.place(begin);
     for (const [i, selector] of this.#selectors.entries()) {
-      if (!isMeant(selector)) continue;
+      if (!trims(selector)) continue;
       engine.run(kernel, {
         params: { elements, slot: (i + 1) * stride, first: mask + i * pitch },
         buffers: { values, mask: this.buffer },
