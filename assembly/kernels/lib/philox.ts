@@ -1,12 +1,7 @@
 // Draws of Philox4x32-10, eight counters at a time: shaders/lib/philox.wgsl, src/backend/philox.ts.
 import { transpose4 } from './lanes';
 
-/** Low words of four products, of which `even` has lanes 0 and 1 and `odd` lanes 2 and 3. */
-@inline
-function low(even: v128, odd: v128): v128 {
-  return v128.shuffle<u32>(even, odd, 0, 2, 4, 6);
-}
-
+/** High words of four products, of which `even` has lanes 0 and 1 and `odd` lanes 2 and 3. */
 @inline
 function high(even: v128, odd: v128): v128 {
   return v128.shuffle<u32>(even, odd, 1, 3, 5, 7);
@@ -43,13 +38,13 @@ export function draws(c: u32, keys: usize, out: usize): void {
   let x0 = a;
   let y0 = i32x4.splat(0);
   let z0 = v128.xor(high(q0, q1), b);
-  let w0 = low(q0, q1);
+  let w0 = i32x4.mul(m1, c0);
   q0 = i64x2.extmul_low_i32x4_u(m1, c1);
   q1 = i64x2.extmul_high_i32x4_u(m1, c1);
   let x1 = a;
   let y1 = y0;
   let z1 = v128.xor(high(q0, q1), b);
-  let w1 = low(q0, q1);
+  let w1 = i32x4.mul(m1, c1);
   for (let round: usize = 32; round < ROUND_KEYS; round += 32) {
     a = v128.load(keys + round);
     b = v128.load(keys + round, 16);
@@ -59,16 +54,18 @@ export function draws(c: u32, keys: usize, out: usize): void {
     const p11 = i64x2.extmul_high_i32x4_u(m0, z1);
     const q00 = i64x2.extmul_low_i32x4_u(m1, x0);
     const q01 = i64x2.extmul_high_i32x4_u(m1, x0);
+    const w00 = i32x4.mul(m1, x0);
     x0 = v128.xor(v128.xor(high(p00, p01), y0), a);
-    y0 = low(p00, p01);
+    y0 = i32x4.mul(m0, z0);
     const q10 = i64x2.extmul_low_i32x4_u(m1, x1);
     const q11 = i64x2.extmul_high_i32x4_u(m1, x1);
+    const w10 = i32x4.mul(m1, x1);
     x1 = v128.xor(v128.xor(high(p10, p11), y1), a);
-    y1 = low(p10, p11);
+    y1 = i32x4.mul(m0, z1);
     z0 = v128.xor(v128.xor(high(q00, q01), w0), b);
-    w0 = low(q00, q01);
+    w0 = w00;
     z1 = v128.xor(v128.xor(high(q10, q11), w1), b);
-    w1 = low(q10, q11);
+    w1 = w10;
   }
   // words 4i … 4i + 3 of the counters i that are the lanes
   transpose4(x0, y0, z0, w0, out, 16);
