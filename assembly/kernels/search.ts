@@ -1,4 +1,4 @@
-import { BLOCK, lanesSum, MAGNITUDE } from './lib/lanes';
+import { bits16, BLOCK, lanesSum, MAGNITUDE } from './lib/lanes';
 import { rankRow } from './lib/ranks';
 
 export { pickChanges, sampleChanges } from './lib/stored-changes';
@@ -115,6 +115,12 @@ export function countEqual(values: usize, elements: i32, key: u32, counts: usize
 
 // Keys in relation to a window of keys: shaders/search/count-window.wgsl.
 
+/** Counts by lane, with those of four masks. */
+@inline
+function plus(count: v128, a: v128, b: v128, c: v128, d: v128): v128 {
+  return i32x4.sub(count, i32x4.add(i32x4.add(a, b), i32x4.add(c, d)));
+}
+
 /**
  * Five words a block to `counts`: keys above `hi`, equal to it, equal to `lo`, place in the list, keys between. The latter
  * are put behind the counter at `list` while there is `room`.
@@ -131,6 +137,7 @@ export function countWindow(
   const magnitude = i32x4.splat(MAGNITUDE);
   const low = i32x4.splat(lo);
   const high = i32x4.splat(hi);
+  const belowHigh = i32x4.splat(hi - 1);
   const entries = list + 4;
   let next = load<u32>(list);
   for (let begin = 0; begin < elements; begin += BLOCK) {
@@ -138,32 +145,36 @@ export function countWindow(
     const at = values + (<usize>begin << 2);
     const first = next;
     let above = i32x4.splat(0);
-    let highest = above;
+    let reached = above;
     let lowest = above;
     let e = 0;
-    for (; e + 8 <= n; e += 8) {
+    for (; e + 16 <= n; e += 16) {
       const p = at + (<usize>e << 2);
-      const x = v128.and(v128.load(p), magnitude);
-      const y = v128.and(v128.load(p, 16), magnitude);
-      const aboveX = i32x4.gt_s(x, high);
-      const aboveY = i32x4.gt_s(y, high);
-      const highX = i32x4.eq(x, high);
-      const highY = i32x4.eq(y, high);
-      above = i32x4.sub(above, i32x4.add(aboveX, aboveY));
-      highest = i32x4.sub(highest, i32x4.add(highX, highY));
-      lowest = i32x4.sub(lowest, i32x4.add(i32x4.eq(x, low), i32x4.eq(y, low)));
-      const betweenX = v128.andnot(i32x4.gt_s(x, low), v128.or(aboveX, highX));
-      const betweenY = v128.andnot(i32x4.gt_s(y, low), v128.or(aboveY, highY));
-      if (!v128.any_true(v128.or(betweenX, betweenY))) continue;
-      let bits = i32x4.bitmask(betweenX) | (i32x4.bitmask(betweenY) << 4);
-      do {
+      const x0 = v128.and(v128.load(p), magnitude);
+      const x1 = v128.and(v128.load(p, 16), magnitude);
+      const x2 = v128.and(v128.load(p, 32), magnitude);
+      const x3 = v128.and(v128.load(p, 48), magnitude);
+      const reach0 = i32x4.gt_s(x0, belowHigh);
+      const reach1 = i32x4.gt_s(x1, belowHigh);
+      const reach2 = i32x4.gt_s(x2, belowHigh);
+      const reach3 = i32x4.gt_s(x3, belowHigh);
+      above = plus(above, i32x4.gt_s(x0, high), i32x4.gt_s(x1, high), i32x4.gt_s(x2, high), i32x4.gt_s(x3, high));
+      reached = plus(reached, reach0, reach1, reach2, reach3);
+      lowest = plus(lowest, i32x4.eq(x0, low), i32x4.eq(x1, low), i32x4.eq(x2, low), i32x4.eq(x3, low));
+      let bits = bits16(
+        v128.andnot(i32x4.gt_s(x0, low), reach0),
+        v128.andnot(i32x4.gt_s(x1, low), reach1),
+        v128.andnot(i32x4.gt_s(x2, low), reach2),
+        v128.andnot(i32x4.gt_s(x3, low), reach3),
+      );
+      while (bits) {
         if (next < room) store<i32>(entries + (<usize>next << 2), load<i32>(p + (<usize>ctz(bits) << 2)) & MAGNITUDE);
         next++;
         bits &= bits - 1;
-      } while (bits);
+      }
     }
     let aboves = lanesSum(above);
-    let highests = lanesSum(highest);
+    let highests = lanesSum(reached) - aboves;
     let lowests = lanesSum(lowest);
     for (; e < n; e++) {
       const key = load<i32>(at + (<usize>e << 2)) & MAGNITUDE;

@@ -1,5 +1,6 @@
 /** Functions and ranks in WebAssembly against f64. */
 import { describe, expect, it } from 'vitest';
+import { encodeFromF32 } from '../../formats/half';
 import { exact } from '../exact';
 import { ACTIVATION_CODE } from '../kernels/activation';
 import { floats } from '../kernels/forward-kernels.test.fixture';
@@ -153,6 +154,42 @@ describe('ranks of |τ| in rows', () => {
         const untold = selected(() => kernels.selectRows(at, n, 4096, cols, ranks, table, 5, 6, 64));
         expect(untold, `${cols} columns, ε ${epsilon}`).toEqual(told);
       }
+    }
+  });
+
+  it.each([
+    ['BF16', 2],
+    ['F16', 1],
+    ['F32', 0],
+  ] as const)('of changes as they are stored, %s, are drawn as those of changes in slots', (dtype, code) => {
+    const sources = 57_344;
+    const [table, row, mask, slot, base, own] = [1, 2, 3, 4, 5, 6].map((i) => i * 2 ** 18) as [
+      ...[number, number, number, number, number, number],
+    ];
+    for (const cols of widths) {
+      const n = rows * cols;
+      const below = Float64Array.from({ length: cols }, (_, r) => (0.4 + (0.2 * r) / cols) * 2 ** 32);
+      new Uint32Array(memory.buffer, table, cols).set(below);
+      const from = random.slice(0, n);
+      for (const [at, values] of [
+        [base, from],
+        [own, from.map((x, i) => (i % 7 === 0 ? x : x + random[n - 1 - i]! / 64))],
+      ] as const) {
+        encodeFromF32(values, dtype, new Uint8Array(memory.buffer, at, n * (code === 0 ? 4 : 2)));
+      }
+      new Uint32Array(memory.buffer, sources, 6).set([base, code, 1, own, code, 2]);
+      // what lies before the bits stays
+      const words = new Uint32Array(memory.buffer, mask, Math.ceil((n + 3) / 32)).fill(0xffffffff);
+      const drawn = kernels.drawRanks(sources, 1, n, 4096, cols, row, table, 5, 6, mask, 3, 64);
+      const bits = words.slice();
+      const changes = new Float32Array(memory.buffer, slot, n);
+      kernels.decode(base, row, n, code);
+      kernels.decode(own, slot, n, code);
+      kernels.subtract(slot, row, n);
+      const left = changes.map((x, e) => ((bits[(e + 3) >> 5]! >> ((e + 3) & 31)) & 1 ? x : 0));
+      expect(kernels.selectRows(slot, n, 4096, cols, row, table, 5, 6, 64), `${cols} columns`).toBe(drawn);
+      expect(left, `${cols} columns`).toEqual(changes);
+      expect(bits[0]! & 7).toBe(7);
     }
   });
 });
