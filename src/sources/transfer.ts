@@ -150,8 +150,8 @@ export interface Transfer {
   fetch?: typeof globalThis.fetch;
   /** Resolves after `ms`, rejects with `Canceled` when the signal fires. */
   sleep?: (ms: number, signal?: AbortSignal) => Promise<void>;
-  /** Called before each wait, for a countdown on screen; the returned function is called when the wait is over. */
-  onWait?: (wait: TransferWait) => (() => void) | undefined;
+  /** Called before each wait, for a countdown on screen; `end` gives it up, and the returned function is called when it is over. */
+  onWait?: (wait: TransferWait, end: () => void) => (() => void) | undefined;
   /** Where whoever has an access token gives it, e.g. `HF_TOKEN`; absent where the page asks for it. */
   tokenFrom?: string;
   /** A connection that brings less than 64 KiB in this time is given up and tried again. Default 30 s. */
@@ -231,9 +231,11 @@ export async function retrying<T>(
       if (failed >= TRIES[thrown.reason] || ms > LONGEST_WAIT_MS) throw thrown.final;
       const { reason, waitMs } = thrown;
       const announced = waitMs !== undefined;
-      const over = transfer.onWait?.({ reason, seconds: ms / 1000, name: subject.name, announced });
+      const own = new AbortController();
+      const wait = { reason, seconds: ms / 1000, name: subject.name, announced };
+      const over = transfer.onWait?.(wait, () => own.abort());
       try {
-        await (transfer.sleep ?? sleep)(ms, signal);
+        await (transfer.sleep ?? sleep)(ms, signal ? AbortSignal.any([signal, own.signal]) : own.signal);
       } finally {
         over?.();
       }

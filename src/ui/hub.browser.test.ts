@@ -3,7 +3,7 @@ import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
 import type { HubWait } from '../reports/push';
 import { closeStudio, openStudio, openTies, show, waitFor } from './open-studio.test.support';
-import { editRecipe, setView } from './state/studio';
+import { editRecipe, type StudioWorker, setView } from './state/studio';
 import { fixtureWorker } from './worker.test.fixture';
 
 afterEach(closeStudio);
@@ -118,4 +118,32 @@ test('a wait for the hub is shown once, whatever dialog is open', async () => {
     await waitFor(() => expect(document.querySelectorAll('.dialog')).toHaveLength(dialog ? 1 : 0));
     await waitFor(() => expect(shown(), `${dialog}`).toBe(1));
   }
+});
+
+test('a wait is given up where it is shown; a plan that was waiting can be made again', async () => {
+  let fails: ((_: unknown) => void) | undefined;
+  const base = fixtureWorker();
+  let hangs = false;
+  const plan: StudioWorker['plan'] = (...args) =>
+    hangs ? new Promise<never>((_, reject) => (fails = reject)) : base.plan(...args);
+  const endHubWaits = vi.fn(async () => fails!(new AmalgamError('Canceled', 'Canceled.', 'Start again.')));
+  const { studio } = await openStudio({}, { plan, endHubWaits });
+  hangs = true;
+  editRecipe(studio, (r) => ({ ...r, seed: 7 }));
+  await waitFor(() => expect(fails).toBeDefined());
+  const wait = {
+    reason: 'server',
+    until: Date.now() + 60_000,
+    host: 'hub.test',
+    name: 'a/b',
+    announced: true,
+  };
+  studio.store.setState({ hubWaits: [wait as HubWait] });
+  await page.getByRole('timer').getByRole('button', { name: 'Cancel' }).click();
+  expect(endHubWaits).toHaveBeenCalledOnce();
+  await waitFor(() => expect(studio.store.getState().plan.status).toBe('failed'));
+  hangs = false;
+  await show('Files');
+  await page.getByRole('button', { name: 'Plan again' }).click();
+  await waitFor(() => expect(studio.store.getState().plan.status).toBe('ready'));
 });

@@ -85,6 +85,7 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
     publishedRecipe: async () => ({ text: 'merge_method: linear', from: 'mergekit_config.yml', inputs: {} }),
     setHub: async () => undefined,
     hubWaits: () => new Promise<never>(() => undefined),
+    endHubWaits: async () => undefined,
     searchHub: async (query) => {
       await pause(40);
       if (options.hubError) throw options.hubError;

@@ -80,3 +80,26 @@ test('R30: a time that a page cannot read is not said to be the hub’s', async 
     await expect(opening).rejects.toMatchObject({ code: 'Canceled' });
   });
 });
+
+test('what a hub is waited for can be given up: all that asked ends as canceled, and nothing is waited for', async () => {
+  await withHub(async (fake) => {
+    const session = openHubSession();
+    const told: HubWait[][] = [];
+    const all = new Promise<void>((resolve) => {
+      void session.hubWaits((waits) => {
+        told.push(waits);
+        if (waits.length === 2) resolve();
+      });
+    });
+    const path = '/api/models/a/open/revision/HEAD';
+    for (let i = 0; i < 2; i++) fake.faults.push({ path, fault: { kind: 'status', status: 429 } });
+    await session.setHub({ url: fake.url });
+    const opening = [1, 2].map(() => openHubModel(session.hub(), 'a/open'));
+    const ends = Promise.allSettled(opening);
+    await all;
+    await session.endHubWaits();
+    for (const ended of await ends)
+      expect(ended).toMatchObject({ status: 'rejected', reason: { code: 'Canceled' } });
+    expect(told.at(-1)).toEqual([]);
+  });
+});

@@ -10,18 +10,19 @@ import type { PublishedRecipe } from '../sources/published-recipe';
 type HubChange = Pick<Hub, 'tokenFrom'> & { url?: string; token?: string | null };
 
 export function openHubSession() {
-  const waits = new Set<HubWait>();
+  /** What is waited for, and what gives each of it up. */
+  const waits = new Map<HubWait, () => void>();
   const listeners = new Set<(waits: HubWait[]) => void>();
   const publish = () => {
-    for (const listener of listeners) listener([...waits]);
+    for (const listener of listeners) listener([...waits.keys()]);
   };
   const at = (url: string): Hub => {
     const host = new URL(url).host;
     return {
       url,
-      onWait({ seconds, ...why }) {
+      onWait({ seconds, ...why }, end) {
         const wait: HubWait = { ...why, until: Date.now() + seconds * 1000, host };
-        waits.add(wait);
+        waits.set(wait, end);
         publish();
         return () => {
           waits.delete(wait);
@@ -88,6 +89,10 @@ export function openHubSession() {
     hubWaits(onWaits: (waits: HubWait[]) => void): Promise<never> {
       listeners.add(onWaits);
       return new Promise<never>(() => undefined);
+    },
+    /** Gives up everything that a hub is waited for: what asked for it ends as canceled. */
+    async endHubWaits(): Promise<void> {
+      for (const end of waits.values()) end();
     },
   };
 }

@@ -127,6 +127,7 @@ export function ToolEnd({ run: { status, error }, stopped, stoppedHint, nothing 
 
 /** How long the hub is waited for, counted down; nothing while it is not. */
 export function HubWaiting({ as: Frame = 'div' }: { as?: 'div' | 'li' }) {
+  const studio = useStudio();
   const { online, hasToken } = useStudioState((s) => s.hub);
   // several files may wait: work goes on when the last of them does
   const wait = useStudioState((s) =>
@@ -144,7 +145,11 @@ export function HubWaiting({ as: Frame = 'div' }: { as?: 'div' | 'li' }) {
   return (
     <Frame>
       <div role="timer">
-        <Message tone="warning" {...waitWords(wait, { now, hasToken, online })} />
+        <Message
+          tone="warning"
+          {...waitWords(wait, { now, hasToken, online })}
+          actions={<Button onClick={() => void studio.worker.endHubWaits()}>Cancel</Button>}
+        />
       </div>
     </Frame>
   );

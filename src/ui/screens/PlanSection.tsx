@@ -3,14 +3,17 @@ import { familyLines } from '../../formats/model-family';
 import { displayName } from '../../formats/names';
 import { formatBytes, formatCount, formatCounted } from '../../formats/quantity';
 import type { PlanProblem, PlanReport } from '../../reports/plan';
+import { Button } from '../parts/Button';
 import { ErrorCard, Message } from '../parts/Message';
 import { FoldedList } from '../parts/Section';
 import { mergeGate } from '../state/merge-gate';
-import { useStudioState } from '../studio-context';
+import { planNow } from '../state/plan';
+import { useStudio, useStudioState } from '../studio-context';
 import { SampledChanges } from './SampledChanges';
 
 /** Problems of the plan, or why there is no plan, before any weight is downloaded. */
 export function PlanProblems() {
+  const studio = useStudio();
   const plan = useStudioState((s) => s.plan);
   const failed = useStudioState((s) => s.engine.error);
   const gate = useStudioState(useShallow(mergeGate));
@@ -19,7 +22,10 @@ export function PlanProblems() {
   return (
     <div className="stack plan-problems" data-stale={plan.status === 'stale' || undefined}>
       {error ? (
-        <ErrorCard error={error} />
+        <>
+          <ErrorCard error={error} />
+          {failed ? null : <Button onClick={() => void planNow(studio)}>Plan again</Button>}
+        </>
       ) : report ? (
         <>
           <Problems problems={report.problems} />
