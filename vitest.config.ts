@@ -34,7 +34,7 @@ const BROWSER_DEPENDENCIES = [
   'radix-ui',
   'react',
   'react-dom/client',
-  'react/jsx-dev-runtime',
+  'react/jsx-runtime',
   'valibot',
   'yaml',
   'zustand',
@@ -63,6 +63,9 @@ const noMockedModules: Plugin = {
       );
   },
 };
+
+/** React as users have it; what it checks in development took a fifth of these tests. */
+const SHIPPED = { 'process.env.NODE_ENV': '"production"' };
 
 /** Ceilings for true events: what a slow machine with other work on it may take, not what is expected. */
 const PATIENCE = { testTimeout: 180_000, hookTimeout: 180_000, expect: { poll: { timeout: 60_000 } } };
@@ -108,12 +111,15 @@ export default defineConfig({
       },
       {
         plugins: [cpuKernels()],
+        oxc: { jsx: { development: false } },
+        define: SHIPPED,
         server: { headers: ISOLATION },
         worker: { format: 'es', plugins: () => [cpuKernels()] },
         // What workers import is not found by scanning; a dependency found late reloads the page in mid-test.
         optimizeDeps: {
           entries: ['src/**/*.browser.test.{ts,tsx}', 'src/**/*.worker.ts'],
           include: BROWSER_DEPENDENCIES,
+          rolldownOptions: { transform: { define: SHIPPED } },
         },
         test: {
           name: 'browser',
