@@ -1,16 +1,12 @@
 /** The headless command: the studio's own jobs in this process, driven from a terminal. */
 
 import process from 'node:process';
-import { setFlagsFromString } from 'node:v8';
 import { version } from '../../package.json';
 import { AmalgamError, errorReport } from '../errors';
 import { printableText } from '../formats/names';
 import type { Undo } from './arguments';
 import { completionText, helpText, parseCommand } from './command';
 import { VERBS } from './verbs';
-
-// most of what a command runs it runs for a second, and optimizing that for three threads took as long: V8 waits longer
-setFlagsFromString('--interrupt-budget=1000000');
 
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;

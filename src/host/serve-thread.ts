@@ -5,9 +5,8 @@ import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { scaledValues } from '../inputs/kind-updates';
 import { openMade } from '../inputs/row-map';
-import { readingRows } from '../inputs/row-reader';
-import { inputName, type ReadTensor } from '../inputs/stored-tensor';
-import type { MakeValues, TensorRef } from '../inputs/tensor-view';
+import { readingFiles } from '../inputs/row-reader';
+import type { MakeValues } from '../inputs/tensor-view';
 import { reporting, rethrow } from '../platform';
 import type { WorkSeconds } from '../reports/job';
 import type { SourceOrigin } from '../sources/byte-source';
@@ -75,8 +74,7 @@ async function openJob(
       : { byteLength, read: (begin: number, end: number) => owner.read(name, begin, end).catch(rethrow) };
     const reading = origin && isHashed ? hashedSource(source) : undefined;
     if (reading) hashed.set(name, reading);
-    const { read, readNow } = reading ?? source;
-    sources.set(name, { read, ...(readNow && { readNow: readingAhead(readNow, byteLength) }) });
+    sources.set(name, readingAhead(reading ?? source));
   }
   for (const [index, derived] of job.derived.entries()) {
     const { quantized, made, from } = derived;
@@ -99,13 +97,9 @@ async function openJob(
       if (handOver) giveBack(data.buffer);
     },
   };
-  const sourceOf = ({ folder, file }: TensorRef) => sources.get(inputName(folder, file))!;
-  const stored: ReadTensor = (ref, begin, end) => sourceOf(ref).read(ref.begin + begin, ref.begin + end);
-  stored.now = (ref, begin, end, into) =>
-    sourceOf(ref).readNow?.(ref.begin + begin, ref.begin + end, into) === true;
   return {
     engine,
-    read: readingRows(stored),
+    read: readingFiles((name) => sources.get(name)!),
     spend(what: 'read' | 'write', seconds: number) {
       spent[what] += seconds;
     },

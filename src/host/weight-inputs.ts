@@ -2,8 +2,9 @@
 
 import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
-import { readingRows } from '../inputs/row-reader';
+import { readingFiles } from '../inputs/row-reader';
 import { inputName, type ReadTensor } from '../inputs/stored-tensor';
+import { readingAhead } from '../sources/read-ahead';
 import { sha256Of } from '../sources/sha256';
 import { type HashedSource, hashedSource, type Leaf, TREE_PIECE_BYTES } from '../sources/tree-hash';
 import { hasBlob, type OpenSource } from '../store/blobs';
@@ -96,7 +97,7 @@ export async function openInputs(
         ? passing.open(folder, file, signal)
         : openCached(folder, file, { signal, onBytes }));
       stored.set(name, source);
-      sources.set(name, share(source, name));
+      sources.set(name, readingAhead(share(source, name)));
     }
   } catch (error) {
     close();
@@ -105,9 +106,7 @@ export async function openInputs(
   return {
     source: (name) => sources.get(name)!,
     stored: (name) => stored.get(name)!,
-    read: readingRows((ref, begin, end) =>
-      sources.get(inputName(ref.folder, ref.file))!.read(ref.begin + begin, ref.begin + end, signal),
-    ),
+    read: readingFiles((name) => sources.get(name)!, signal),
     ...(passing && { passing }),
     close,
   };
@@ -167,7 +166,7 @@ export async function openHashedInputs(
     if (!unknown.has(name)) return source;
     const reading = hashedSource(source);
     hashed.set(name, reading);
-    return { byteLength: source.byteLength, read: reading.read, close: () => source.close() };
+    return { ...reading, close: () => source.close() };
   });
   try {
     if (plain.length > 0) meter.begin(plain.reduce((sum, { byteLength }) => sum + byteLength, 0));

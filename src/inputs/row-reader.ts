@@ -6,8 +6,9 @@
 import { exact, exactFloats } from '../backend/exact';
 import { isWeightDtype, type WeightDtype, weightBytes } from '../formats/dtype';
 import { decodeToF32, encodeFromF32 } from '../formats/half';
+import type { ByteSource } from '../sources/byte-source';
 import { MEAN_ROW, PIECE_BYTES, type RowPart, SUM_ROW } from './row-map';
-import { loadFactorValues, type ReadTensor, weightDtype } from './stored-tensor';
+import { inputName, loadFactorValues, type ReadTensor, weightDtype } from './stored-tensor';
 import type { Derived, LowRank, RowMap, RowSource, RowSums, TensorRef } from './tensor-view';
 
 /** Rows this far apart are read in one piece, with what lies between them. */
@@ -275,4 +276,16 @@ async function columnsOf(
     for (let i = 0; i < count; i++) if (source[i] === MEAN_ROW) out[k * count + i] = mean;
   }
   return new Uint8Array(out.buffer);
+}
+
+/** Reads tensors of files, their rows wherever they are. @param sourceOf a file by {@link inputName} */
+export function readingFiles(
+  sourceOf: (name: string) => Pick<ByteSource, 'read' | 'readNow'>,
+  signal?: AbortSignal,
+): ReadTensor {
+  const of = ({ folder, file }: TensorRef) => sourceOf(inputName(folder, file));
+  const stored: ReadTensor = (ref, begin, end) => of(ref).read(ref.begin + begin, ref.begin + end, signal);
+  stored.now = (ref, begin, end, into) =>
+    of(ref).readNow?.(ref.begin + begin, ref.begin + end, into) === true;
+  return readingRows(stored);
 }

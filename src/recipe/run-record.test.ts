@@ -69,6 +69,8 @@ async function attempt(
     plan,
     shards,
     engine,
+    // a merge that ends behind every tensor
+    unitBytes: 0,
     methods: methodById,
     done,
     ...(beside && {

@@ -22,7 +22,7 @@ import {
 import type { FilePlan } from '../write/shard-plan';
 import { ShardWriter } from '../write/shard-writer';
 
-/** A shard in the making is made durable at most this often: a kill loses that much work and two tensors, no more. */
+/** A shard in the making is made durable at most this often: a kill loses that much work and two units, no more. */
 const SAFE_POINT_MS = 500;
 
 /** Bytes and tensors being written, to be noted in the journal once they are on the disk. */

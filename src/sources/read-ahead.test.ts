@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { bufferSource } from './byte-source';
 import { AHEAD_BYTES, readingAhead } from './read-ahead';
 
 const LENGTH = 3 * AHEAD_BYTES + 100;
@@ -7,14 +8,17 @@ const file = Uint8Array.from({ length: LENGTH }, (_, i) => (i * 31 + (i >> 9)) %
 function opened() {
   const reads: [begin: number, end: number][] = [];
   let isReady = true;
-  const read = readingAhead((begin, end, into) => {
-    reads.push([begin, end]);
-    if (isReady) into.set(file.subarray(begin, end));
-    return isReady;
-  }, LENGTH);
+  const { readNow } = readingAhead({
+    ...bufferSource(file),
+    readNow(begin, end, into) {
+      reads.push([begin, end]);
+      if (isReady) into.set(file.subarray(begin, end));
+      return isReady;
+    },
+  });
   const bytes = (begin: number, end: number) => {
     const into = new Uint8Array(end - begin);
-    return read(begin, end, into) ? into : undefined;
+    return readNow!(begin, end, into) ? into : undefined;
   };
   return { reads, bytes, setReady: (ready: boolean) => (isReady = ready) };
 }

@@ -5,17 +5,15 @@ import { giveBack, spareArray } from './spare-arrays';
 export const AHEAD_BYTES = 256 * 2 ** 10;
 
 /**
- * Reads at once, as `readNow`, of which small ones that follow each other are served from larger ones: a file may hold thousands of
- * small tensors.
- * @param byteLength of the file
+ * The same source, whose small reads at once are served from larger ones where they follow each other: a file may hold thousands
+ * of small tensors.
  */
-export function readingAhead(
-  readNow: NonNullable<ByteSource['readNow']>,
-  byteLength: number,
-): NonNullable<ByteSource['readNow']> {
+export function readingAhead<T extends ByteSource>(source: T): T {
+  if (!source.readNow) return source;
+  const { byteLength } = source;
   let window = { begin: 0, bytes: new Uint8Array(0) };
   let last = -1;
-  return (begin, end, into) => {
+  const readNow: ByteSource['readNow'] = (begin, end, into) => {
     const follows = begin === last;
     last = end;
     const from = begin - window.begin;
@@ -24,13 +22,14 @@ export function readingAhead(
       into.set(window.bytes.subarray(from, to));
       return true;
     }
-    if (!follows || end - begin > AHEAD_BYTES / 4) return readNow(begin, end, into);
+    if (!follows || end - begin > AHEAD_BYTES / 4) return source.readNow!(begin, end, into);
     giveBack(window.bytes.buffer);
     const bytes = spareArray(Math.min(AHEAD_BYTES, byteLength - begin));
     window = { begin, bytes: new Uint8Array(0) };
-    if (!readNow(begin, begin + bytes.length, bytes)) return false;
+    if (!source.readNow!(begin, begin + bytes.length, bytes)) return false;
     window = { begin, bytes };
     into.set(bytes.subarray(0, end - begin));
     return true;
   };
+  return { ...source, readNow };
 }

@@ -58,8 +58,12 @@ const NEWLINE = 10;
 
 /** One line, to be appended. */
 export async function journalLine(entry: JournalEntry): Promise<Uint8Array<ArrayBuffer>> {
-  const json = JSON.stringify(entry);
-  return new TextEncoder().encode(`${await check(new TextEncoder().encode(json))} ${json}\n`);
+  const json = new TextEncoder().encode(JSON.stringify(entry));
+  const line = new Uint8Array(DIGITS + 1 + json.length + 1);
+  line.set(new TextEncoder().encode(`${await check(json)} `));
+  line.set(json, DIGITS + 1);
+  line[line.length - 1] = NEWLINE;
+  return line;
 }
 
 /**

@@ -49,6 +49,8 @@ export interface RunOptions<Written>
   shards: readonly FilePlan[];
   /** Does the work instead of the engine. */
   threads?: MergeThreads;
+  /** Bytes of a unit where there are none; tests vary it. */
+  unitBytes?: number;
   /** @param skipped tensors of the shard that are there already */
   openShard(shard: FilePlan, skipped: number): Promise<ShardSink<Written>>;
   /** Makes what is written of the merged bytes: to a file beside the shards, else to the shards themselves. */
@@ -83,6 +85,9 @@ export type UnitWrite = (
 /** Units' worth of bytes that one part of a tensor has at most. */
 const PART_UNITS = 4;
 
+/** Bytes of a unit where there are no threads: of a few, a merge that is canceled or killed loses little, and shows how far it is. */
+const UNIT_BYTES = 2 ** 16;
+
 /** Units that may be finished before the one whose turn it is. */
 const AHEAD = 32;
 
@@ -101,7 +106,7 @@ export async function runPlan<Written>(
   const write: UnitWrite = ({ file }, bytes, at) => sinks.get(file)!.write(bytes, at);
   const room = () => ({ room: mergeRoom(plan, methods), measured: plan.tensors });
   const own = options.threads ? undefined : openMergeThread({ ...options, ...encoding, ...room(), write });
-  const threads = options.threads ?? { ...threadPool([own!]), unitBytes: 0 };
+  const threads = options.threads ?? { ...threadPool([own!]), unitBytes: options.unitBytes ?? UNIT_BYTES };
   options.threads?.writeBy(write);
   const partsOf = (tensor: TensorPlan, bytes: number) => {
     const isWhole = own || encoding || options.prepared || bytes <= PART_UNITS * threads.unitBytes;

@@ -243,14 +243,12 @@ async function mergeWeights(
   const sum = layOut([coefficients], 'weights', { slot: 1, per: WHOLE });
   const table = work.engine.allocate(sum.table.byteLength, 'coefficients');
   work.engine.write(table, 0, new Uint8Array(sum.table.buffer));
-  const stored = task.form === 'stored' ? new StoredSums(task, nonFinite) : undefined;
-  const slots = new TileSums(task, nonFinite);
-  const sums = stored ?? slots;
+  const sums = task.form === 'stored' ? new StoredSums(task, nonFinite) : new TileSums(task, nonFinite);
   try {
     await task.pass(async (_, elements) => {
-      if (stored) return stored.finish(sum, table, elements, emit);
+      if (sums instanceof StoredSums) return sums.finish(sum, table, elements, emit);
       runWeightedSum(task, sum, table, elements);
-      await slots.finish(elements, false, emit);
+      await sums.finish(elements, false, emit);
     });
   } finally {
     work.engine.free(table);

@@ -30,8 +30,8 @@ export class ProductSums {
 
   /** ⟨vᵢ, vⱼ⟩ */
   at(i: number, j: number): number {
-    const [a, b] = i <= j ? [i, j] : [j, i];
-    return this.sums[a * this.count - (a * (a - 1)) / 2 + (b - a)]!;
+    const a = Math.min(i, j);
+    return this.sums[a * this.count - (a * (a - 1)) / 2 + Math.abs(i - j)]!;
   }
 
   norm(i: number): number {
@@ -45,15 +45,17 @@ export class ProductSums {
 
   /** Pairwise cosine of vectors first … count − 1; 0 where one of them is zero. */
   cosines(first: number): number[][] {
-    const n = this.count - first;
-    return Array.from({ length: n }, (_, i) =>
-      Array.from({ length: n }, (_, j) => {
-        const scale = this.norm(first + i) * this.norm(first + j);
-        return scale > 0 && Number.isFinite(scale)
-          ? Math.max(-1, Math.min(1, this.at(first + i, first + j) / scale))
-          : 0;
-      }),
-    );
+    const all: number[][] = [];
+    for (let i = first; i < this.count; i++) {
+      const row: number[] = [];
+      for (let j = first; j < this.count; j++) {
+        const scale = this.norm(i) * this.norm(j);
+        const isSound = scale > 0 && Number.isFinite(scale);
+        row.push(isSound ? Math.max(-1, Math.min(1, this.at(i, j) / scale)) : 0);
+      }
+      all.push(row);
+    }
+    return all;
   }
 }
 
