@@ -50,9 +50,15 @@ const makers: Makers = {
   },
 };
 let out: string;
+/** Tensors that a thread was told of at its beginning, not with the unit. */
+let toldAtFirst = 0;
 beforeAll(() => {
   out = mkdtempSync(join(tmpdir(), 'amalgam-threads-'));
-  startThreadsHere(() => serveThread({ merge: openMerging }, disk, makers));
+  const merge = (...given: Parameters<typeof openMerging>) => {
+    toldAtFirst = given[0].told.length;
+    return openMerging(...given);
+  };
+  startThreadsHere(() => serveThread({ merge }, disk, makers));
 });
 afterAll(() => rmSync(out, { recursive: true }));
 
@@ -208,6 +214,8 @@ test.each([
     expect(several.tensors).toEqual(one.tensors);
     expect(several.trees).toEqual(one.trees);
     expect(new Map([...several.told].sort())).toEqual(new Map([...one.told].sort()));
+    // each thread has the plans of its own units, but where one measures them all
+    expect(toldAtFirst).toBe(text.includes('paper') ? plan.tensors.length : 0);
     // what threads can open comes through this one no more
     expect(several.written > 0).toBe(!places);
   }
