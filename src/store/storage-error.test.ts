@@ -23,14 +23,15 @@ test.each([
   ['EROFS', /may write/],
   ['EEXIST', /place of a folder/],
   ['ENOTDIR', /place of a folder/],
-  ['ENOENT', /moved or deleted/],
+  ['ENOENT', /was moved/],
   ['ENAMETOOLONG', /shorter name/],
   ['EFBIG', /ulimit/],
   ['EIO', /disk fails/],
   ['EOTHER', /free space and the folder’s permissions/],
-])('R46: %s of the system has its own next step', (code, hint) => {
+])('R46: %s of the system has its own words and next step', (code, words) => {
   const thrown = Object.assign(new Error(`${code}: x`), { code });
-  expect(destinationError(thrown, 'model.safetensors').hint).toMatch(hint);
+  const { message, hint } = destinationError(thrown, 'model.safetensors');
+  expect(`${message} ${hint}`).toMatch(words);
 });
 
 test.each([

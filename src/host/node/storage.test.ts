@@ -27,7 +27,7 @@ test('folders are made from the outermost that is missing; where one takes none,
 test('R46: an output or an input that is gone is said in words', async () => {
   const location = join(folder, 'gone.safetensors');
   expect(() => openFile(location)).toThrow(
-    expect.objectContaining({ code: 'DestinationFailed', hint: expect.stringContaining('moved or deleted') }),
+    expect.objectContaining({ code: 'DestinationFailed', message: expect.stringContaining('was moved') }),
   );
   const source = diskSource({ location, byteLength: 4, name: 'the weights' });
   await expect(source.read(0, 4)).rejects.toMatchObject({
