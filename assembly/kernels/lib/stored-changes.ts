@@ -178,9 +178,9 @@ const WINDOW: usize = 24;
 
 /**
  * Measures n elements of up to four models: block sums of the products of all pairs to `sums` and, where there is an address,
- * of |τ| to `norms`, a model `spread` bytes from the next; with `masks` those of what these leave too, to `keptSums` and
- * `keptNorms`. `windows`: the list of `windowed` windows whose keys are counted (`countWindow`), from block `firstBlock` of
- * `counts` on. `bins`: the histograms of the models' keys by their upper 11 bits, or 0. The rest as in merge-changes.ts.
+ * of |τ| to `norms`, a model `spread` bytes from the next; with `masks` of what these leave. `windows`: the list of `windowed`
+ * windows whose keys are counted (`countWindow`), from block `firstBlock` of `counts` on. `bins`: the histograms of the models'
+ * keys by their upper 11 bits, or 0. The rest as in merge-changes.ts.
  */
 export function measureChanges(
   sources: usize,
@@ -197,8 +197,6 @@ export function measureChanges(
   sums: usize,
   norms: usize,
   spread: usize,
-  keptSums: usize,
-  keptNorms: usize,
   status: usize,
   slots: usize,
   scratch: usize,
@@ -210,21 +208,18 @@ export function measureChanges(
   const places = scratch + 192;
   for (let begin: usize = 0; begin < <usize>n; begin += BLOCK) {
     const size = min(BLOCK, n - <i32>begin);
-    const mask = masks + (begin >> 3);
+    const mask = masks ? masks + (begin >> 3) : 0;
     const block = begin / BLOCK;
     const norm = norms ? norms + (block << 2) : 0;
-    const keptNorm = norms ? keptNorms + (block << 2) : 0;
     let done = false;
     if (halves && size == BLOCK && storedPlain<u16>(sources, 0, count, begin, places)) {
-      measureUsual<u16>(models, places, 0, 0, sums, norm, spread, windowed != 0 || bins ? slots : 0, lanes);
-      if (masks) measureUsual<u16>(models, places, mask, pitch, keptSums, keptNorm, spread, 0, lanes);
+      measureUsual<u16>(models, places, mask, pitch, sums, norm, spread, windowed != 0 || bins ? slots : 0, lanes);
       done = true;
     }
     if (!done) {
       fillSlots(sources, count, begin, size, slots, status);
       if (!halves && size == BLOCK && slotsPlain(sources, 0, count, begin, slots, places)) {
-        measureUsual<f32>(models, places, 0, 0, sums, norm, spread, 0, lanes);
-        if (masks) measureUsual<f32>(models, places, mask, pitch, keptSums, keptNorm, spread, 0, lanes);
+        measureUsual<f32>(models, places, mask, pitch, sums, norm, spread, 0, lanes);
         done = true;
       }
     }
@@ -239,19 +234,12 @@ export function measureChanges(
     }
     if (!done) {
       copyPlaced(sources, count, begin, size, slots);
-      measureSlots(slots, last, size, sums, norm, spread, scratch);
       for (let i: usize = 0; i < last && masks; i++) applyBits(slots + (i + 1) * SLOT, size, mask + i * pitch);
-      if (masks) measureSlots(slots, last, size, keptSums, keptNorm, spread, scratch);
+      innerProducts(slots, SLOT, models + 1, size, BLOCK, sums, scratch);
+      for (let i: usize = 0; i < last && norms; i++) absoluteSum(slots + (i + 1) * SLOT, size, norm + i * spread, scratch);
     }
     sums += (count * (count + 1)) << 1;
-    keptSums += (count * (count + 1)) << 1;
   }
-}
-
-/** Sums of a block as it lies in its slots. */
-function measureSlots(slots: usize, models: usize, n: i32, sums: usize, norms: usize, spread: usize, scratch: usize): void {
-  innerProducts(slots, SLOT, <i32>models + 1, n, BLOCK, sums, scratch);
-  for (let i: usize = 0; i < models && norms; i++) absoluteSum(slots + (i + 1) * SLOT, n, norms + i * spread, scratch);
 }
 
 /** The bits of element e of source i: of the base, or of a change. `scratch`: 32 bytes. */

@@ -34,10 +34,11 @@ export const innerProducts = defineKernel({
 export const WINDOW_WORDS = 6;
 
 /**
- * Measures task vectors as they are stored, on the processor alone, as `decode`, `inner-products`, `absolute-sum` where `norms`
- * is 1, `count-window`, and `histogram` where `binned` is 1 do it one after another; no values are left. Where `masked` is 1,
- * the same sums of what `select-mask` leaves go to `kept_sums` and `kept_norms`: masks of the contributors are `mask_pitch`
- * words apart from word `mask` on. `windows`: slot, lowest and highest key, word of the counts and of the list, room there.
+ * Measures task vectors as they are stored, on the processor alone, as `decode`, `select-mask` where `masked` is 1,
+ * `inner-products`, `absolute-sum` where `norms` is 1, `count-window`, and `histogram` where `binned` is 1 do it one after
+ * another; no values are left. Masks of
+ * the contributors are `mask_pitch` words apart from word `mask` on. `windows`: slot, lowest and highest key, word of the
+ * counts and of the list, room there. What is not finite is counted in `status` where nothing is masked.
  */
 export const measureChanges = defineKernel({
   id: 'measure-changes',
@@ -65,8 +66,6 @@ export const measureChanges = defineKernel({
     bins: 'rw u32',
     sums: 'rw f32',
     norms: 'rw f32',
-    kept_sums: 'rw f32',
-    kept_norms: 'rw f32',
     status: 'rw u32',
   },
   unit: () => BLOCK,
@@ -88,14 +87,15 @@ export const measureChanges = defineKernel({
       s.at('sums') + blockOf(s) * pairCount(models + 1) * 4,
       norms ? s.at('norms') + blockOf(s) * 4 : 0,
       blockCount(elements) * 4,
-      s.at('kept_sums') + blockOf(s) * pairCount(models + 1) * 4,
-      s.at('kept_norms') + blockOf(s) * 4,
-      s.at('status'),
+      masked ? UNCOUNTED : s.at('status'),
       SLOTS,
       SCRATCH,
     );
   },
 });
+
+/** Words of the scratch that take counts nobody asks for. */
+const UNCOUNTED = SCRATCH + 192;
 
 /** Rows of one partial sum; as in shaders/products/column-products.wgsl. */
 export const COLUMN_ROWS = 64;

@@ -9,7 +9,7 @@ import { absoluteSum, mergeCounts, mergeCountWords } from '../../backend/kernels
 import type { MergeCounts } from '../../reports/job';
 import type { DeltaPreset } from '../method';
 import { densityOf, type Selector, trims } from './delta-selectors';
-import { type Election, type MeasuredToo, runMeasure } from './stored-changes';
+import { type ChangeMasks, type Election, runMeasure, type WindowList } from './stored-changes';
 import { type Emit, ProductSums } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
 import { packing, readTile, requireFinite } from './tile-encoding';
@@ -194,9 +194,8 @@ export class SlotSums {
   /** ‖·‖₁ of every contributor; zeros where it was not asked for. */
   readonly l1: number[];
   readonly #task: TensorTask;
-  /** Products of the tile, block by block; what they come to is `ranges`. */
-  readonly sums: BackendBuffer;
-  readonly norms: BackendBuffer | undefined;
+  readonly #sums: BackendBuffer;
+  readonly #norms: BackendBuffer | undefined;
 
   /** @throws AmalgamError `GpuOutOfMemory` */
   constructor(task: TensorTask, wantsL1: boolean) {
@@ -206,25 +205,34 @@ export class SlotSums {
     this.#task = task;
     this.products = new ProductSums(models + 1);
     this.l1 = new Array<number>(models).fill(0);
-    this.sums = engine.allocate(words * pairCount(models + 1), 'products');
-    this.norms = wantsL1 ? engine.allocate(words * models, 'l1 sums') : undefined;
+    this.#sums = engine.allocate(words * pairCount(models + 1), 'products');
+    this.#norms = wantsL1 ? engine.allocate(words * models, 'l1 sums') : undefined;
+  }
+
+  /** Products of the tile, block by block, for a kernel that writes them itself; what it comes to is `ranges`. */
+  get sums(): BackendBuffer {
+    return this.#sums;
   }
 
   /**
    * Enqueues the measuring of a tile as it stands; returns what to read back.
-   * @param too of a tile that is measured as it is stored
+   * @param of of a tile that is measured as it is stored: the masks that it is measured by, and windows to be counted
    */
-  run(tile: Tile, elements: number, too: MeasuredToo = {}): BufferRange[] {
+  run(
+    tile: Tile,
+    elements: number,
+    of: { masks?: ChangeMasks | undefined; windows?: WindowList | undefined } = {},
+  ): BufferRange[] {
     const { work, form } = this.#task;
     if (form === 'stored changes') {
-      runMeasure(this.#task, tile, elements, this, too);
+      runMeasure(this.#task, tile, elements, { sums: this.#sums, norms: this.#norms }, of);
       return this.ranges(elements);
     }
-    runProducts(this.#task, elements, this.sums);
-    for (let i = 0; this.norms && i < this.l1.length; i++) {
+    runProducts(this.#task, elements, this.#sums);
+    for (let i = 0; this.#norms && i < this.l1.length; i++) {
       work.engine.run(absoluteSum, {
         params: { elements, slot: (i + 1) * work.stride, out: i * blockCount(elements) },
-        buffers: { values: work.values, sums: this.norms },
+        buffers: { values: work.values, sums: this.#norms },
       });
     }
     return this.ranges(elements);
@@ -234,14 +242,14 @@ export class SlotSums {
   ranges(elements: number): BufferRange[] {
     const words = blockCount(elements) * 4;
     const models = this.l1.length;
-    const sums = { buffer: this.sums, byteLength: words * pairCount(models + 1) };
-    return this.norms ? [sums, { buffer: this.norms, byteLength: words * models }] : [sums];
+    const sums = { buffer: this.#sums, byteLength: words * pairCount(models + 1) };
+    return this.#norms ? [sums, { buffer: this.#norms, byteLength: words * models }] : [sums];
   }
 
   /** Takes the sums of a tile, read back, from the front of `data`. */
   add(data: Uint8Array<ArrayBuffer>[]): void {
     this.products.add(new Float32Array(data.shift()!.buffer));
-    if (!this.norms) return;
+    if (!this.#norms) return;
     const sums = new Float32Array(data.shift()!.buffer);
     const blocks = sums.length / this.l1.length;
     for (let i = 0; i < this.l1.length; i++) {
@@ -251,8 +259,8 @@ export class SlotSums {
 
   close(): void {
     const { engine } = this.#task.work;
-    engine.free(this.sums);
-    if (this.norms) engine.free(this.norms);
+    engine.free(this.#sums);
+    if (this.#norms) engine.free(this.#norms);
   }
 }
 

@@ -203,19 +203,18 @@ async function firstPass(
   const own: KeySearch[] = openSearches(selectors);
   const windows = own.length > 0 ? openWindows(task, own) : undefined;
   const isStored = task.form === 'stored changes';
-  // changes as they are stored are measured whole and by their masks in one go
-  const both = isStored && kept && masks ? { sums: kept.sums, norms: kept.norms, masks } : undefined;
   try {
     await task.pass(async (tile, elements) => {
       const isFirst = tile.begin === 0;
       if (isFirst || !isStored) windows?.visit(tile, elements);
       if (isStored && isFirst) await windows?.place(tile, elements);
-      if (both) await trim(tile, elements);
-      const ranges = full.run(tile, elements, { windows: windows?.list, kept: both });
+      const ranges = full.run(tile, elements, { windows: windows?.list });
       // a sample of changes as they are stored is at hand once they are measured and counted
       if (isStored && !isFirst) windows?.visit(tile, elements);
-      if (kept && !both) await trim(tile, elements);
-      if (kept) ranges.push(...(both ? kept.ranges(elements) : kept.run(tile, elements)));
+      if (kept) {
+        await trim(tile, elements);
+        ranges.push(...kept.run(tile, elements, { masks }));
+      }
       const [found, numbers, ...data] = await engine.read([
         { buffer: status, byteLength: status.byteLength },
         { buffer: counts, byteLength: counts.byteLength },

@@ -59,39 +59,28 @@ export interface WindowList {
   list: BackendBuffer;
 }
 
-/** Where block sums of products go, and where those of |τ| are asked for. */
-interface MeasuredSums {
-  sums: BackendBuffer;
-  norms?: BackendBuffer | undefined;
-}
-
-/** What is found on the way through a tile. */
-export interface MeasuredToo {
-  windows?: WindowList | undefined;
-  /** Histograms of all keys. */
-  bins?: BackendBuffer;
-  /** The sums of what masks leave. */
-  kept?: (MeasuredSums & { masks: ChangeMasks }) | undefined;
-}
-
-/** Enqueues measuring the tile. */
+/** Enqueues measuring the tile: all of it, or what masks leave; `bins`: with the histograms of all keys. */
 export function runMeasure(
   task: TensorTask,
   { begin }: Tile,
   elements: number,
-  into: MeasuredSums,
-  { windows, bins, kept }: MeasuredToo,
+  into: { sums: BackendBuffer; norms?: BackendBuffer | undefined },
+  {
+    masks,
+    windows,
+    bins,
+  }: { masks?: ChangeMasks | undefined; windows?: WindowList | undefined; bins?: BackendBuffer },
 ): void {
   const { work, plan, raw } = task;
   const { engine, stride, inputs, values, status } = work;
-  const place = kept?.masks.place(begin);
+  const place = masks?.place(begin);
   engine.run(measureChanges, {
     params: {
       elements,
       stride,
       models: plan.models.length,
       first_block: blockCount(begin),
-      masked: kept ? 1 : 0,
+      masked: masks ? 1 : 0,
       mask: place?.mask ?? 0,
       mask_pitch: place?.pitch ?? 0,
       norms: into.norms ? 1 : 0,
@@ -102,15 +91,13 @@ export function runMeasure(
       raw,
       inputs,
       values,
-      masks: kept?.masks.buffer ?? inputs,
+      masks: masks?.buffer ?? inputs,
       windows: windows?.windows ?? inputs,
       counts: windows?.counts ?? inputs,
       list: windows?.list ?? inputs,
       bins: bins ?? inputs,
       sums: into.sums,
       norms: into.norms ?? inputs,
-      kept_sums: kept?.sums ?? inputs,
-      kept_norms: kept?.norms ?? inputs,
       status,
     },
   });
