@@ -145,6 +145,7 @@ describe('tasks of embeddings', () => {
   async function scored(
     tasks: Parameters<typeof runTasks>[0]['tasks'],
     more: (model: string) => readonly ModelFile[] = () => [],
+    limit: number | null = null,
   ) {
     const models = openModels(() => ({ url: 'https://hub.invalid' }));
     for (const name of ['base', 'workshop']) {
@@ -157,7 +158,7 @@ describe('tasks of embeddings', () => {
       ...{ mergeMethod: 'linear', parameters: {}, amalgam: {} },
       models: ['base', 'workshop'].map((model) => ({ model, parameters: { weight: 0.5 } })),
     };
-    const request = { tasks, limit: null, fewshot: null, engine: 'cpu' as const };
+    const request = { tasks, limit, fewshot: null, engine: 'cpu' as const };
     const open = (ref: string) => models.open(ref);
     return runTasks(
       { ...request, targets: [{ model: 'base' }, { recipe }] },
@@ -214,7 +215,7 @@ describe('tasks of embeddings', () => {
 
   it('through the merged weights of a dense layer, written and unwritten', async () => {
     const dense = (model: string) => denseOf(model === 'base' ? 1 : -3);
-    const report = await scored([{ name: 'sample_similarity' }], dense);
+    const report = await scored([{ name: 'sample_similarity' }], dense, 20);
     const rho = report.models.map(({ tasks: [only], embedding }) => {
       expect(embedding).toBe('the mean of the tokens, 5 dimensions');
       return only && 'score' in only ? only.score.metrics.spearman!.value : Number.NaN;
@@ -229,16 +230,17 @@ describe('tasks of embeddings', () => {
       'merge_method: linear\nmodels: [{model: base, parameters: {weight: 0.5}}, {model: workshop, parameters: {weight: 0.5}}]\n';
     const { tensors, shards } = await mergeInNode(yaml, SAMPLES, Object.fromEntries(folders));
     // -1 is the mean of 1 and -3
-    const merged = tensors.get('linear.weight')!;
-    expect([...merged.values.subarray(0, 7)]).toEqual([3, -2, 0, 2, -3, -1, 1]);
+    const linear = tensors.get('linear.weight')!;
+    expect([...linear.values.subarray(0, 7)]).toEqual([3, -2, 0, 2, -3, -1, 1]);
     const written = memoryFolder('written', {
       'model.safetensors': shards[0]!.slice(),
       '2_Dense/model.safetensors': shards[1]!.slice(),
     }).files;
-    const again = await scored([{ name: 'sample_similarity' }], (model) => [
+    const merged = (model: string) => [
       ...dense(model).filter(({ path }) => !path.endsWith('.safetensors')),
       ...written,
-    ]);
+    ];
+    const again = await scored([{ name: 'sample_similarity' }], merged, 20);
     const [only] = again.models[0]!.tasks;
     expect(only && 'score' in only ? only.score.metrics.spearman!.value : null).toBeCloseTo(rho[1]!, 6);
     expect(rho[0]).not.toBeCloseTo(rho[1]!, 6);

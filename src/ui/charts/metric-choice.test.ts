@@ -21,7 +21,7 @@ const folders = Object.fromEntries(
   await Promise.all(
     ['base', 'kitchen', 'harbour', 'workshop'].map(
       async (name) =>
-        [name, await smallSample(name, join(SAMPLES, name), { layers: LAYERS, narrower: 2 })] as const,
+        [name, await smallSample(name, join(SAMPLES, name), { layers: LAYERS, narrower: 4 })] as const,
     ),
   ),
 );
