@@ -280,7 +280,7 @@ export function sharesOf(
   const own = rows.filter(({ kind }) => kind === 'contributor').map(each);
   const merged = each(merge);
   const gains = own.map((losses, i) => base[i]! - losses[i]!);
-  const kept = gains.map((gain, i) => (gain > 0 ? (base[i]! - merged[i]!) / gain : null));
+  const kept = merged.map((loss, i) => (gains[i]! > 0 ? (base[i]! - loss) / gains[i]! : null));
   const shared = gains.flatMap((gain, i) =>
     gain > 0 ? own.flatMap((losses, j) => (j === i ? [] : [(base[i]! - losses[i]!) / gain])) : [],
   );

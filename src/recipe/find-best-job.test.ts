@@ -41,6 +41,15 @@ test('every method at its own λ, then the weights: the floor of the valley, eve
   expect(report.rows.find(({ id }) => id === 'karcher')!.error).toMatchObject({ message: 'too large' });
 });
 
+test('what the winner keeps of the contributors’ gains is measured on the reporting text', async () => {
+  const gained: Loss = (target, part) =>
+    'model' in target ? (target.model === 'base' ? 4 : part === 'reporting' ? 2 : 3) : valley(target, part);
+  const { report } = await run(benchOf(gained));
+  const best = report.rows.find(({ id }) => id === report.best)!;
+  const keeps = (4 - loss(best, 'reporting')) / (4 - 2);
+  expect(report.kept).toEqual([expect.closeTo(keeps, 5), expect.closeTo(keeps, 5)]);
+});
+
 test('no row is better than the winner on the choosing text beyond the error of the difference', async () => {
   const uneven: Loss = (target, part) =>
     valley(target, part) + 0.002 * (JSON.stringify(target).length % 7) * (part === 'choosing' ? 1 : -1);

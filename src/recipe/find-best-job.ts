@@ -117,7 +117,7 @@ export async function findBest(
   return {
     ...{ texts, rows: inOrder(), best: won.id },
     ...{ course, lately, ended },
-    ...(own ? sharesOf(inOrder(), won) : { kept: [], overlap: null }),
+    ...(own ? sharesOf(inOrder(), rows.get(won.id)!) : { kept: [], overlap: null }),
     ...{ ...measured.count(), seconds: elapsed() },
   };
 
