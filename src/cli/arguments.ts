@@ -2,6 +2,7 @@
 import process from 'node:process';
 import { parseArgs } from 'node:util';
 import { AmalgamError } from '../errors';
+import { displayName, orMeant } from '../formats/names';
 import type { BackendChoice } from '../reports/backend';
 import {
   type ChoiceOption,
@@ -63,16 +64,13 @@ export interface Arguments<S extends Options> {
 function parseArguments<S extends Options>(verb: string, args: string[], spec: S): Arguments<S> {
   const flags = Object.entries(spec).map(([name, option]) => [flagOf(name, option), option] as const);
   const options = Object.fromEntries(
-    flags.map(([flag, { kind }]) => [
+    [...flags, ['quiet', { kind: 'boolean' }] as const].map(([flag, { kind }]) => [
       flag,
       { type: kind === 'boolean' ? ('boolean' as const) : ('string' as const), multiple: kind !== 'boolean' },
     ]),
   );
-  const parsed = refusingOddOnes(verb, () =>
-    parseArgs({
-      ...{ args: joined(args, options), options: { ...options, quiet: { type: 'boolean' } } },
-      ...{ allowPositionals: true, strict: true },
-    }),
+  const parsed = refusingOddOnes(verb, options, () =>
+    parseArgs({ args: joined(args, options), options, allowPositionals: true, strict: true }),
   );
   const values: Readonly<Record<string, unknown>> = parsed.values;
   const found = Object.entries(spec).flatMap(([name, option]) => {
@@ -109,11 +107,19 @@ function onlyOne(flag: string, given: unknown): unknown {
   return given[0];
 }
 
-function refusingOddOnes<T>(verb: string, parse: () => T): T {
+/** Parses; what Node's parser refuses is said in the command's own words. @throws Usage */
+function refusingOddOnes<T>(
+  verb: string,
+  known: Readonly<Record<string, { type: string }>>,
+  parse: () => T,
+): T {
   try {
     return parse();
   } catch (thrown) {
-    throw usage(`${verb}: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
+    const [, flag = '', name = ''] = /'(-+([^' ]*))/.exec(String(thrown)) ?? [];
+    const option = known[name];
+    if (option) throw usage(`${flag} ${option.type === 'boolean' ? 'takes no' : 'needs a'} value.`);
+    throw usage(`${verb} has no option ${displayName(flag)}${orMeant(name, Object.keys(known), '--')}`);
   }
 }
 

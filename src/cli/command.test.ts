@@ -7,7 +7,8 @@ import { openerOf, recipeOf, tinyModel } from '../inputs/memory-models.test.supp
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/recipe-plan';
 import type { PlanReport } from '../reports/plan';
-import { flagOf, optionValue, type Place } from './arguments';
+import { openTask, shippedTasks } from '../tasks/shipped';
+import { flagOf, flagsOf, optionValue, type Place } from './arguments';
 import { helpText, parseCommand, USAGE } from './command';
 import { isAccepted } from './job';
 import { checkReportPlace, writeWhole } from './report-file';
@@ -125,10 +126,10 @@ describe('parseCommand', () => {
     [['plan'], 'plan needs <model>.'],
     [['plan', 'a.yml', 'b.yml'], 'b.yml is too much'],
     [['evaluate', 'm', '--text', 'a', '--text', 'b'], '--text is given 2 times, and takes one value.'],
-    [['plan', 'a.yml', '--out', 'x'], "Unknown option '--out'"],
+    [['plan', 'a.yml', '--out', 'x'], 'plan has no option --out.'],
     [['merge', 'a.yml'], 'merge needs exactly one of --out and --prepare.'],
     [['merge', 'a.yml', '--out', ''], 'merge needs exactly one of --out and --prepare.'],
-    [['merge', 'a.yml', '--out'], "'--out <value>' argument missing"],
+    [['merge', 'a.yml', '--out'], '--out needs a value.'],
     [
       ['merge', 'a.yml', '--out', 'o', '--engine', 'quantum'],
       '--engine is quantum; it is one of auto, webgpu, cpu.',
@@ -144,6 +145,35 @@ describe('parseCommand', () => {
     [['plan', 'a.yml', '--hub', 'file:///etc'], '--hub is file:///etc'],
   ])('%j is refused in words', (args, words) => {
     expect(refused(args)).toMatchObject({ code: 'Usage', message: expect.stringContaining(words) });
+  });
+
+  test('a name with one letter too many is answered with the one that was meant: options, commands, methods, tasks', async () => {
+    const doubled = (name: string) => name + name.at(-1);
+    for (const { name, options } of VERBS)
+      for (const flag of flagsOf(options).filter((flag) => flag.length > 3))
+        expect(refused([name, doubled(flag)])).toMatchObject({
+          ...{ code: 'Usage', message: `${name} has no option ${doubled(flag)}; did you mean ${flag}?` },
+        });
+    expect(refused(['plan', 'm', '--strict=1'])).toMatchObject({ message: '--strict takes no value.' });
+    const verbs = VERBS.map(({ name }) => name);
+    for (const name of [...verbs, 'completion'])
+      expect(refused([doubled(name)])).toMatchObject({
+        message: expect.stringMatching(
+          new RegExp(
+            `no command ${doubled(name)}; did you mean ${name}\\? .*${verbs.at(-1)} and completion\\.$`,
+          ),
+        ),
+      });
+    for (const name of methodById.keys()) {
+      const recipe = { ...recipeOf(['m']), mergeMethod: doubled(name) };
+      const { problems } = await makePlan(recipe, openerOf({}), methodById);
+      expect(problems[0]!.message).toMatch(new RegExp(`"; did you mean ${name}\\?$`));
+    }
+    for (const { name, subsets } of shippedTasks()) {
+      const whole = subsets[0] === undefined ? name : `${name}_${subsets[0]}`;
+      expect(() => openTask({ name: doubled(whole) })).toThrow(`; did you mean ${whole}?`);
+      expect(helpText('evaluate')).toMatch(new RegExp(`NAME is[^-]*\\b${name}\\b`));
+    }
   });
 
   test('evaluate takes several models where it is about tasks', () => {

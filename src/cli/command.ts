@@ -1,5 +1,5 @@
 /** The command line: its parser and its help. */
-import { displayName } from '../formats/names';
+import { displayName, orMeant } from '../formats/names';
 import type { Options } from '../reports/option';
 import { type Arguments, flagsOf, optionLines, usage } from './arguments';
 import { VERBS } from './verbs';
@@ -42,12 +42,13 @@ export function parseCommand(args: string[]): Command {
 function verbOf(name: string) {
   const verb = VERBS.find((one) => one.name === name);
   if (verb) return verb;
-  throw usage(`There is no command ${displayName(name)}. ${commandsText()}`);
+  throw usage(`There is no command ${displayName(name)}${orMeant(name, COMMANDS)} ${commandsText()}`);
 }
 
+const COMMANDS = [...VERBS.map(({ name }) => name), 'completion'];
+
 function commandsText(): string {
-  const names = VERBS.map(({ name }) => name);
-  return `Commands: ${names.slice(0, -1).join(', ')} and ${names.at(-1)}.`;
+  return `Commands: ${COMMANDS.slice(0, -1).join(', ')} and ${COMMANDS.at(-1)}.`;
 }
 
 /** Usage of one verb, every form of it, and what its options do; without one the usage of all. @throws AmalgamError `Usage` */
@@ -65,7 +66,7 @@ export function completionText(): string {
   case "\${COMP_WORDS[1]}" in
 ${cases.join('\n')}
   esac
-  [ "$COMP_CWORD" = 1 ] && words='${VERBS.map(({ name }) => name).join(' ')}'
+  [ "$COMP_CWORD" = 1 ] && words='${COMMANDS.join(' ')}'
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
 complete -o default -F _amalgam amalgam

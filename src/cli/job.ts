@@ -18,7 +18,7 @@ import { type HubWait, waitWords } from '../reports/push';
 import type { WorkerCalls } from '../worker/calls';
 import { isHubAddress, type Place, usage } from './arguments';
 import { readGiven } from './input-files';
-import { hubCacheFolder, lookUpModels, publishedNames, requireModelNames } from './model-lookup';
+import { hubCacheFolder, lookUpModels, orNeighbor, publishedNames, requireModelNames } from './model-lookup';
 import type { CommandWorker } from './node-worker';
 import { problemLines } from './print';
 import { publishedTexts, readCalibrationTexts, renameTexts } from './recipe-texts';
@@ -173,8 +173,8 @@ export async function openJob(
   const pinned = new Map<string, string>();
   for (const { name, folder } of models) {
     const onHub = () =>
-      calls.openHub(name).catch((thrown: unknown) => {
-        throw withPlaces(thrown, name, places, address.url);
+      calls.openHub(name).catch(async (thrown: unknown) => {
+        throw await withPlaces(thrown, name, places, address.url);
       });
     pinned.set(name, (await (folder === undefined ? onHub() : calls.openDisk(name, folder))).ref);
   }
@@ -259,7 +259,7 @@ export async function openNode(
 }
 
 /** A name that is no folder was looked for on the Hub; when it is not there either, the error names both places. */
-function withPlaces(thrown: unknown, name: string, places: string[], hub?: string) {
+async function withPlaces(thrown: unknown, name: string, places: string[], hub?: string) {
   if (!(thrown instanceof AmalgamError)) return thrown;
   // without a token a hub says the same of what is missing and of what is private
   if (!['NotFound', 'Offline', 'Unauthorized'].includes(thrown.code)) return thrown;
@@ -267,7 +267,7 @@ function withPlaces(thrown: unknown, name: string, places: string[], hub?: strin
   return new AmalgamError(
     thrown.code,
     thrown.message,
-    `${thrown.hint} ${displayName(name)}: no folder of that name in ${looked}, so it was looked up on ${hub ?? DEFAULT_HUB_URL}.`,
+    `${thrown.hint} ${displayName(name)}: no folder of that name in ${looked}, so it was looked up on ${hub ?? DEFAULT_HUB_URL}${await orNeighbor(name, places)}`,
     { cause: thrown },
   );
 }

@@ -92,6 +92,17 @@ test.each(['./gone', '../gone', '/gone/away', 'a/b/c'])(
   },
 );
 
+test('a name with a wrong letter is answered with the folder or file that stands beside', async () => {
+  await writeFile(join(root, 'inner', 'q.gguf'), '');
+  for (const [name, meant] of [
+    ['./bofh', './both'],
+    ['../inner/owner/Nane', '../inner/owner/name'],
+    [join(root, 'recipes', 'boht/'), join(root, 'recipes', 'both')],
+    ['p.gguf', 'q.gguf'],
+  ] as const)
+    await expect(lookUpModels([name], places)).rejects.toThrow(`${name}; did you mean ${meant}? Looked at `);
+});
+
 test('a + is between a model and one adapter, whatever folders are called', async () => {
   await requireModelNames(['both+owner/name', 'gpt2+both', 'both'], places);
   await mkdir(join(root, 'inner', 'c+d'), { recursive: true });

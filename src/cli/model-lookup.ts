@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { open, readdir, readFile, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { basename, isAbsolute, join, normalize, resolve, sep } from 'node:path';
+import { basename, dirname, isAbsolute, join, normalize, resolve, sep } from 'node:path';
 import process from 'node:process';
 import { AmalgamError } from '../errors';
 import { addressedId, hubFile, isCommit, isRepoId } from '../formats/hub-id';
 import type { FamilyMember } from '../formats/model-family';
-import { displayName } from '../formats/names';
+import { displayName, orMeant } from '../formats/names';
 import { parseShardIndex, SHARD_INDEX } from '../formats/shard-index';
 import { cardMember } from '../sources/published-recipe';
 import type { ListedFile } from './folder-listing';
@@ -128,7 +128,7 @@ async function lookUp(
   if (id === undefined && /\.(?:gguf|safetensors)$/i.test(plain)) {
     throw new AmalgamError(
       'NotFound',
-      `There is no file ${displayName(name)}; looked at ${candidates.map((path) => displayName(path)).join(' and ')}.`,
+      `There is no file ${displayName(name)}${await orNeighbor(name, places)} Looked at ${candidates.map((path) => displayName(path)).join(' and ')}.`,
       'Give the path of the file, from the recipe or from the working directory; on the Hub a GGUF file is owner/name/file.gguf.',
     );
   }
@@ -138,9 +138,16 @@ async function lookUp(
   if (isRepoId(plain)) return { name };
   throw new AmalgamError(
     'NotFound',
-    `There is no folder ${displayName(name)}; looked at ${candidates.map((path) => displayName(path)).join(' and ')}.`,
+    `There is no folder ${displayName(name)}${await orNeighbor(name, places)} Looked at ${candidates.map((path) => displayName(path)).join(' and ')}.`,
     'Give the path of a model folder, from the recipe or from the working directory, or a Hub id such as owner/name.',
   );
+}
+
+/** `; did you mean samples/kitchen?`: of what is beside the place that a name leads to. */
+export async function orNeighbor(name: string, places: readonly string[]): Promise<string> {
+  const beside = places.map((place) => readdir(dirname(resolve(place, name))).catch((): string[] => []));
+  const known = (await Promise.all(beside)).flat();
+  return orMeant(basename(name), known, name.slice(0, name.lastIndexOf(basename(name))));
 }
 
 async function isFolder(path: string): Promise<boolean> {

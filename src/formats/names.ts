@@ -156,12 +156,19 @@ export function compareCodePoints(a: string, b: string): number {
 
 /** The name a person may have meant: within two changes of a letter, or one for names of up to five; else undefined. */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
-  const distances = known.map((other) => ({ other, distance: editDistance(name.toLowerCase(), other) }));
+  const plain = name.toLowerCase();
+  const distances = known.map((other) => ({ other, distance: editDistance(plain, other.toLowerCase()) }));
   const nearest = distances.reduce<(typeof distances)[number] | undefined>(
     (best, entry) => (best && best.distance <= entry.distance ? best : entry),
     undefined,
   );
   return nearest && nearest.distance <= (name.length > 5 ? 2 : 1) ? nearest.other : undefined;
+}
+
+/** `; did you mean gguf?`: the end of a sentence that there is none of that name. @param mark in front of the names */
+export function orMeant(name: string, known: readonly string[], mark = ''): string {
+  const nearest = nearestName(name, known);
+  return nearest === undefined ? '.' : `; did you mean ${displayName(`${mark}${nearest}`)}?`;
 }
 
 /** Letters to insert, delete, replace or swap with their neighbor between two words (optimal string alignment). */

@@ -1,7 +1,7 @@
 /** The tasks that ship, with the prompts of lm-evaluation-harness 0.4.13 (`lm_eval/tasks/<task>`). */
 import { AmalgamError } from '../errors';
 import type { Row, RowValue } from '../foreign/parquet';
-import { displayName } from '../formats/names';
+import { displayName, orMeant } from '../formats/names';
 import type { ShippedTask, TaskSource } from '../reports/tasks';
 import { capitalize, lstrip, strip } from './python';
 import sampleRetrieval from './sample_retrieval.jsonl?raw';
@@ -269,11 +269,25 @@ function openShipped(name: string): Task {
     const description = task.description.replace('{subset}', subset.replaceAll('_', ' '));
     return { ...task, name, description, data: { ...task.data, subset } };
   }
+  const names = shippedTasks().flatMap((task) => [
+    task.name,
+    ...task.subsets.map((one) => `${task.name}_${one}`),
+  ]);
   throw new AmalgamError(
     'NotFound',
-    `There is no task “${displayName(name)}”.`,
-    `There are ${Object.keys(SHIPPED).join(', ')} (mmlu with its subset: mmlu_anatomy), or a file of your own.`,
+    `There is no task “${displayName(name)}”${orMeant(name, names)}`,
+    `There are ${taskNames(() => true)}, or a file of your own.`,
   );
+}
+
+/** Names of tasks that ship, as a sentence lists them. */
+export function taskNames(isListed: (task: ShippedTask) => boolean): string {
+  const names = shippedTasks()
+    .filter(isListed)
+    .map(({ name, subsets: [first] }) =>
+      first === undefined ? name : `${name}_<subset> (as ${name}_${first})`,
+    );
+  return names.join(', ');
 }
 
 // Tasks of one's own: what a file of rows asks, by the names of its columns.

@@ -10,6 +10,7 @@ import { pairedDifference, verdict } from '../../reports/paired-error';
 import type { ScoreTasksReport, TaskSource } from '../../reports/tasks';
 import { cardResult, comparisons, harnessResults } from '../../tasks/harness-report';
 import { taskOptions } from '../../tasks/options';
+import { taskNames } from '../../tasks/shipped';
 import type { WorkerCalls } from '../../worker/calls';
 import { type Arguments, defineVerb, type Place, runOptions, usage } from '../arguments';
 import { changeCard, itemsOf, readInput, readTextFile, taskSource } from '../input-files';
@@ -40,8 +41,7 @@ export const evaluateVerb = defineVerb({
   name: 'evaluate',
   subjects: ['model'],
   several: true,
-  about:
-    "Perplexity of a model on a text, on an array of token ids, or on a text, jsonl or parquet file of a dataset on the Hub, of which the first rows or characters are taken; conversations are read by the model's chat template. Or accuracy on tasks as lm-evaluation-harness scores them: NAME is hellaswag, arc_easy, arc_challenge, piqa, winogrande, boolq, openbookqa, lambada_openai, mmlu_<subset>, truthfulqa_mc1, truthfulqa_mc2, sample_trades, or a .jsonl of your own with question, choices and answer. Of embeddings and cross-encoders: sample_similarity, sample_retrieval, a .tsv of two sentences and how alike they are (Spearman), or a .jsonl of query, positive and negative (nDCG@10). --limit takes the first items, or some drawn by --sample-seed. --card puts the first model's results into the front matter of its model card (model-index). Several models and recipes are measured side by side, and compared with the first (paired test).",
+  about: `Perplexity of a model on a text, on an array of token ids, or on a text, jsonl or parquet file of a dataset on the Hub, of which the first rows or characters are taken; conversations are read by the model's chat template. Or accuracy on tasks as lm-evaluation-harness scores them: NAME is ${taskNames(({ embeds }) => !embeds)}, or a .jsonl of your own: of question, choices and answer, of question and answer with “#### ” (as GSM8K), or of prompt, instruction_id_list and kwargs (as IFEval). Of embeddings and cross-encoders: ${taskNames(({ embeds }) => embeds === true)}, a .tsv of two sentences and how alike they are (Spearman), or a .jsonl of query, positive and negative (nDCG@10). --limit takes the first items, or some drawn by --sample-seed. --card puts the first model's results into the front matter of its model card (model-index). Several models and recipes are measured side by side, and compared with the first (paired test).`,
   options,
   belongs: {
     dataset: ['rows', 'characters'],

@@ -1,5 +1,6 @@
 /** From a recipe to a plan: everything a run will do, from configs and headers alone. */
 
+import { orMeant } from '../../formats/names';
 import type { Recipe } from '../../formats/recipe';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import type { Model } from '../../inputs/model';
@@ -51,7 +52,7 @@ export async function makePlan(
   if (!method) {
     problems.error(
       'MethodUnknown',
-      `There is no merge method called ${JSON.stringify(recipe.mergeMethod)}.`,
+      `There is no merge method called ${JSON.stringify(recipe.mergeMethod)}${orMeant(recipe.mergeMethod, [...methods.keys()])}`,
       `Choose one of ${[...methods.keys()].join(', ')}.`,
     );
     return emptyPlan(recipe, problems);

@@ -43,7 +43,7 @@ test.each([
   [['compare', 'a', 'b', 'c', '--out', 'd'], 'compare takes <base> and <finetuned>; c is too much.'],
   [['compare', 'a', 'b'], 'compare needs --out DIR'],
   [['compare', 'a', 'b', '--out', 'd', '--threshold', 'x'], '--threshold is x'],
-  [['compare', 'a', 'b', '--out', 'd', '--metric', 'cosine'], "Unknown option '--metric'"],
+  [['compare', 'a', 'b', '--out', 'd', '--metric', 'cosine'], 'compare has no option --metric.'],
 ])('%j is refused in words', (args, words) => {
   expect(() => parseCommand(args)).toThrow(words);
 });
