@@ -64,7 +64,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     ),
     'tasks/objective',
   ],
-  cli: 'worker reports formats sources write host/node host/threads foreign/foreign-text tasks/harness-report'.split(
+  cli: 'worker reports formats sources write host/node host/threads foreign/foreign-text tasks/harness-report tasks/shipped'.split(
     ' ',
   ),
   main: ['ui', 'worker/client'],
