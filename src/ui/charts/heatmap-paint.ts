@@ -192,7 +192,9 @@ export function valueTexts(
   fitsLine: boolean,
 ): ((value: number) => string) | null {
   const text = (value: number) => metric.short(value, scale.step);
-  const fits = (cell: Cell | null) => !cell?.measured || text(cell.measured.value).length <= room - 0.3;
+  // a sign is wider than a digit
+  const width = (words: string) => words.length + (/^[+−]/.test(words) ? 0.5 : 0);
+  const fits = (cell: Cell | null) => !cell?.measured || width(text(cell.measured.value)) <= room - 0.3;
   const all = fitsLine && !scale.flat && data.rows.every(({ cells }) => cells.every(fits));
   return all ? text : null;
 }

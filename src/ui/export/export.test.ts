@@ -96,6 +96,7 @@ describe('a figure as SVG', () => {
   const view = { metric, grid, bands, title: 'Trimmed' };
   const chart = (title: string, all: readonly TensorReport[], subject: string) => ({
     title,
+    note: null,
     data: heatmap(grid, new Map(all.map((r) => [r.name, r])), metric, [subject]),
   });
   const subjects = contributors.map(({ id, label }) => chart(label, reports, id));
@@ -127,6 +128,14 @@ describe('a figure as SVG', () => {
     expect(cell?.measured?.value).toBeCloseTo(0.3 - 0.8, 12);
     expect(both.difference?.scale.min).toBe(-(both.difference?.scale.max ?? 0));
     expect(tagsOf(figureSvg(both))).toEqual(tags);
+  });
+
+  test('a mean that is predicted says so, and so does a difference from it', () => {
+    const [a, b] = runs;
+    const meansIn = (charts: Parameters<typeof figureOf>[1]) =>
+      [...figureSvg(figureOf(view, charts)).matchAll(/mean (≈?)/g)].map(([, sign]) => sign);
+    expect(meansIn([a!, { ...b!, note: 'predicted' }])).toEqual(['', '≈', '≈']);
+    expect(meansIn([a!, b!])).toEqual(['', '', '']);
   });
 
   test('what chance would give is a line of its own, on the axis of the means', () => {

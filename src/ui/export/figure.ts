@@ -7,7 +7,14 @@ import { type ColorScale, rampEnds, scaleOver, wantsLightText } from '../charts/
 import { type Cell, cellText, rowLabel } from '../charts/heatmap-data';
 import { isUncertain, valueTexts } from '../charts/heatmap-paint';
 import type { Metric } from '../charts/metrics';
-import { type CanvasColumn, type CanvasView, depthOf, differenceView } from '../layers/columns';
+import {
+  type CanvasColumn,
+  type CanvasView,
+  depthOf,
+  differenceView,
+  meanText,
+  notePredicted,
+} from '../layers/columns';
 
 export interface Figure
   extends Pick<CanvasView<Metric>, 'metric' | 'grid' | 'bands' | 'scale' | 'difference'> {
@@ -17,7 +24,7 @@ export interface Figure
   charts: FigureChart[];
 }
 
-type FigureChart = Pick<CanvasColumn, 'title' | 'data' | 'chanceOf'>;
+type FigureChart = Pick<CanvasColumn, 'title' | 'note' | 'data' | 'chanceOf'>;
 
 /**
  * Charts on one scale.
@@ -55,8 +62,8 @@ const DIGIT = 5.5;
 const INK = '#1d1b17';
 const QUIET = '#57524a';
 const HOLE = '#efede8';
-/** Of the lines of the runs, by their places. */
-const RUNS = ['#1f5582', '#a8431d', '#5d6b1e', '#6b3fa0'];
+/** Of the lines of the runs, by their places: as on a light screen. */
+const RUNS = ['#33302a', '#b5153c', '#00737d', '#5d6b00'];
 
 interface Places {
   cell: number;
@@ -74,7 +81,7 @@ export function figureSvg(figure: Figure): string {
   const { charts, difference, grid, bands, metric, scale } = figure;
   const blocks = [
     ...charts.map((chart) => ({ ...chart, metric, scale })),
-    ...(difference ? [{ title: 'B − A', ...difference }] : []),
+    ...(difference ? [{ title: 'B − A', note: notePredicted(charts), ...difference }] : []),
   ];
   const columns = Math.max(1, grid.modules.length);
   const room = WIDTH - 2 * MARGIN - NUMBERS - PROFILE - blocks.length * BETWEEN;
@@ -146,8 +153,7 @@ function drawChart(
 ): string {
   const { title, data, metric, scale } = block;
   const { cell, row, top } = places;
-  const mean =
-    data.mean === null ? '' : `, ${scale.flat ? 'everywhere' : 'mean'} ${metric.format(data.mean)}`;
+  const mean = data.mean === null ? '' : `, ${scale.flat ? 'everywhere' : 'mean'} ${meanText(block)}`;
   const at = line ? 13 : 0;
   const most = Math.max(2, Math.floor((places.chart - at) / DIGIT) - mean.length);
   const name = title.length > most ? `${title.slice(0, most - 1)}…` : title;

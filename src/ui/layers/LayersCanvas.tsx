@@ -8,7 +8,7 @@ import { LinkButton } from '../parts/Button';
 import { Cut, RunLetter, runColor } from '../parts/Section';
 import { setView, toggleSelected } from '../state/studio';
 import { useNarrow, useStudio, useStudioState } from '../studio-context';
-import { type CanvasColumn, type CanvasView, depthOf } from './columns';
+import { type CanvasColumn, type CanvasView, depthOf, meanText, notePredicted } from './columns';
 
 /** Units of the drawing across; it is stretched to the room there is. */
 const WIDTH = 200;
@@ -96,7 +96,16 @@ export function LayersCanvas({ view }: { view: CanvasView }) {
   const blocks = [
     ...columns.map((column, i) => ({ ...column, place: i, metric, scale })),
     ...(difference
-      ? [{ id: 'difference', letter: 'B − A', place: -1, title: '', note: null, ...difference }]
+      ? [
+          {
+            id: 'difference',
+            letter: 'B − A',
+            place: -1,
+            title: '',
+            note: notePredicted(columns),
+            ...difference,
+          },
+        ]
       : []),
   ];
   return (
@@ -171,11 +180,7 @@ const Block = memo(function Block(props: BlockProps) {
         <RunLetter place={place}>{letter}</RunLetter>
         {title === '' ? null : <Cut text={title} />}
         <span className="visually-hidden">, {metric.label} by layer and module</span>
-        <span className="small quiet end">
-          {data.mean === null || why !== null
-            ? ''
-            : `${note === 'predicted' ? '≈\u00a0' : ''}${metric.format(data.mean)}`}
-        </span>
+        <span className="small quiet end">{why === null ? meanText({ note, data, metric }) : ''}</span>
       </figcaption>
       {why === null ? (
         <HeatmapGrid labelledBy={titleId} {...grid} arrangement={numbered ? NUMBERED[cell]! : BARE[cell]!} />

@@ -31,7 +31,7 @@ export const LayersTable = memo(function LayersTable({ view }: { view: LayersVie
   const exact = rows.every(({ values }) => values.every((v) => !v || v.error === 0));
   const shown = useMemo((): TableColumn<Row>[] => {
     // the panel of a tensor has the errors
-    const track = narrow ? 'minmax(72px, 110px)' : 'minmax(96px, 168px)';
+    const track = narrow ? 'minmax(72px, 84px)' : 'minmax(96px, 168px)';
     const textOf = narrow ? roughText : valueText;
     const by = (of: (row: Row) => number | null) =>
       exact ? { sortBy: (row: Row) => of(row) ?? -Infinity } : {};

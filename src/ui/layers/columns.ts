@@ -201,6 +201,20 @@ export function differenceView(
   return { metric: signed, data, scale: scaleOver(signed, [data], theme) };
 }
 
+/** What stands at a difference of columns: it is as sure as the least sure of them. */
+export const notePredicted = (columns: readonly Pick<CanvasColumn, 'note'>[]): CanvasColumn['note'] =>
+  columns.some(({ note }) => note === 'predicted') ? 'predicted' : null;
+
+/** The mean over a chart; nothing where it has none. */
+export function meanText({
+  note,
+  data,
+  metric,
+}: Pick<CanvasColumn, 'note' | 'data'> & { metric: ShownMetric }): string {
+  if (data.mean === null) return '';
+  return `${note === 'predicted' ? '≈\u00a0' : ''}${metric.format(data.mean)}`;
+}
+
 /** The scale of the columns; the same object while its ends are the same. */
 export function useScale(metric: ShownMetric, columns: readonly CanvasColumn[]): ColorScale {
   const theme = useShownTheme();

@@ -11,6 +11,7 @@ import { Button, DownloadIcon, FolderIcon, LinkButton } from './Button';
 import { Segmented } from './fields';
 import { useAttempt } from './hooks';
 import { Problem } from './Message';
+import { BrokenName } from './Section';
 
 interface ListedFile {
   name: string;
@@ -30,7 +31,9 @@ export function FileList({ files, waiting }: { files: readonly ListedFile[]; wai
       {files.map(({ name, bytes, hash, file }) => (
         <li key={name} className="row spread loose small">
           <span className="grid grow">
-            <span className="mono small truncate">{name}</span>
+            <span className="mono small">
+              <BrokenName name={name} />
+            </span>
             {hash ? <HashDigits hash={hash} length={12} /> : null}
             {hash && file ? <Sha256Link file={file} /> : null}
           </span>

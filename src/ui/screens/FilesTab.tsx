@@ -206,10 +206,10 @@ function UseIt() {
   return (
     <Section title="Use it">
       <p className="small quiet">
-        Run beside the folder <span className="mono">{name}</span>
-        {kind === 'folder' ? '' : ', unpacked from the .zip'}
+        {kind === 'folder' ? 'Run' : 'Unpack the .zip, and run'} these beside the folder{' '}
+        <span className="mono">{name}</span>
         {run.outputFiles.some((file) => file.endsWith('.gguf'))
-          ? '; inside it, what names the GGUF file.'
+          ? '; those that name a .gguf file, inside it.'
           : '.'}
       </p>
       {use.map(({ title, code }) => (
