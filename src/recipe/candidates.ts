@@ -239,10 +239,7 @@ export function reportedOf(rows: readonly BestRow[], won: BestRow, all: boolean)
   const measured = rows.filter((row) => blocksOf(row) > 0);
   const isModel = ({ kind }: BestRow) => kind === 'base' || kind === 'contributor';
   const merges = measured.filter((row) => !isModel(row));
-  const best = leastOf(
-    merges.filter(({ kind }) => kind !== 'also'),
-    'choosing',
-  )?.row;
+  const best = leastOf(readMost(merges.filter(({ kind }) => kind !== 'also')), 'choosing')?.row;
   const first = measured.filter((row) => isModel(row) || [won, best].includes(row) || row.kind === 'also');
   const near = all ? merges : [...rivalsOf(readMost(merges)), ...frontOf(merges)];
   return { first, others: [...new Set(near)].filter((row) => !first.includes(row)) };

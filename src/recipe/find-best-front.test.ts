@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Recipe } from '../formats/recipe';
-import { frontOf, overfitWords, twoLosses } from '../reports/find-best';
+import { type BestRow, frontOf, overfitWords, twoLosses } from '../reports/find-best';
 import { fakeStorage } from '../store/opfs.test.fake';
+import { reportedOf } from './candidates';
 import { benchOf, type Loss, recipe, run, valley } from './find-best.test.support';
 import type { BestBench, Outcome } from './measured-targets';
 
@@ -83,4 +84,18 @@ test('a search that fits the tuning text alone is said to, one that holds elsewh
     /fits the text it was tuned on: there perplexity changed by −\d.* on other text by /,
   );
   expect(await words(valley)).toBeNull();
+});
+
+test('merges that were compared on more text are beside others on what both have read, whatever the rest is like', () => {
+  const merge = (id: string, first: [number, number], ...rest: number[]): BestRow => ({
+    ...{ id, kind: 'method', label: id, target: { recipe }, lambda: null, tried: 1, seconds: 0 },
+    blocks: {
+      ...{ tuning: null, reporting: null },
+      choosing: first.map((loss) => [loss, ...rest].map((each) => ({ loss: 64 * each, tokens: 64 }))),
+    },
+  });
+  const [better, other, worse] = [merge('a', [1, 2], 9), merge('b', [1.1, 2.1], 9), merge('c', [1.5, 2.5])];
+  const rows = [worse, other, better];
+  expect(frontOf(rows)).toEqual([better]);
+  expect(reportedOf(rows, other, false)).toEqual({ first: [other, better], others: [] });
 });

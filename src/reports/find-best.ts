@@ -142,13 +142,20 @@ export function paretoFront<T extends { losses: readonly [number, number] }>(all
     });
 }
 
-/** The front of a search's rows on the choosing part; empty without two texts. */
+/** The front of a search's rows on the choosing part, any two by what both have read; empty without two texts. */
 export function frontOf(rows: readonly BestRow[]): BestRow[] {
-  const known = rows.flatMap((row) => {
-    const losses = twoLosses(row, 'choosing');
-    return losses ? [{ row, losses }] : [];
-  });
-  return paretoFront(known).map(({ row }) => row);
+  const known = rows.filter((row) => twoLosses(row, 'choosing'));
+  /** By how much more a row loses on each text than another. */
+  const more = (a: BestRow, b: BestRow) => {
+    const [own, other] = alike(a.blocks.choosing!, b.blocks.choosing!);
+    return own.map((text, t) => meanLoss([text]).mean - meanLoss([other[t]!]).mean) as [number, number];
+  };
+  const isBeaten = (own: BestRow, at: number) =>
+    known.some((other, place) => {
+      const [first, second] = more(own, other);
+      return first >= 0 && second >= 0 && (first > 0 || second > 0 || place < at);
+    });
+  return known.filter((row, at) => !isBeaten(row, at)).sort((a, b) => more(a, b)[0]);
 }
 
 interface Gains {
