@@ -2,43 +2,58 @@
 import { displayName } from '../formats/names';
 import { formatCounted, formatSeconds } from '../formats/quantity';
 import { type Contender, conclusion, leading } from '../reports/conclusion';
-import { type BestRow, type FindBestReport, frontOf, OVERLAPS, overfitWords } from '../reports/find-best';
+import {
+  type BestRow,
+  endedWords,
+  type FindBestReport,
+  frontOf,
+  OVERLAPS,
+  overfitWords,
+} from '../reports/find-best';
 import { margin, meanLoss, pairedDifference, type TextBlocks } from '../reports/paired-error';
 import { columns } from './print';
 
 /** Seconds, λ and what was found so far of a row that has just been measured. */
 export function bestRowText(row: BestRow): string {
   const lambda = row.lambda === null ? '' : `, λ ${row.lambda}`;
-  const { choosing } = row.blocks;
-  const found = choosing
-    ? `loss ${meanLoss(choosing).mean.toFixed(4)}`
-    : (row.error?.message ?? 'not measured');
+  const part = row.blocks.reporting ? 'reporting' : 'choosing';
+  const loss = lossOf(row.blocks[part]);
+  const found =
+    loss === null ? (row.error?.message ?? 'not measured') : `loss ${loss.toFixed(4)} on the ${part} part`;
   return `${displayName(row.label)}${lambda}: ${found}`;
+}
+
+/** Mean loss; null where a part was not measured, or is of a text too short to have one. */
+function lossOf(blocks: TextBlocks | null): number | null {
+  const mean = blocks && meanLoss(blocks).mean;
+  return Number.isFinite(mean) ? mean : null;
 }
 
 /** Mean loss beside another's on the same text, with its error. */
 function apartText(own: TextBlocks, other: TextBlocks, comparisons: number): string {
   const apart = pairedDifference(own, other);
-  if (!apart) return '';
+  if (!apart || !Number.isFinite(apart.mean)) return '';
   const half = margin(apart, comparisons);
   return `${apart.mean > 0 ? '+' : '−'}${Math.abs(apart.mean).toFixed(4)}${half === null ? '' : ` ± ${half.toFixed(4)}`}`;
 }
 
 /** The table of all that was tried to find the best merge, with its errors, and the verdict. */
 export function bestText(report: FindBestReport): string {
-  const { texts, rows, best, lately, kept, overlap, measured, seconds } = report;
+  const { texts, rows, best, lately, kept, overlap, seconds } = report;
   const isTask = texts.some(({ kind }) => kind === 'task');
   const all = rows.flatMap(({ blocks: { reporting }, ...row }): (Contender & { id: string })[] => {
     const kind = row.kind === 'base' || row.kind === 'contributor' ? row.kind : 'merge';
-    return reporting ? [{ id: row.id, label: displayName(row.label), kind, texts: reporting }] : [];
+    return reporting && lossOf(reporting) !== null
+      ? [{ id: row.id, label: displayName(row.label), kind, texts: reporting }]
+      : [];
   });
   const { leader, isChosen, comparisons } = leading(
     all,
     all.find(({ id, kind }) => id === best && kind === 'merge'),
   );
   const value = (of: TextBlocks) => {
-    const { mean } = meanLoss(of);
-    return (isTask ? 1 - mean : Math.exp(mean)).toFixed(4);
+    const mean = lossOf(of);
+    return mean === null ? '–' : (isTask ? 1 - mean : Math.exp(mean)).toFixed(4);
   };
   const against = (own: Contender) =>
     leader && leader !== own ? apartText(own.texts, leader.texts, comparisons) : '';
@@ -68,10 +83,16 @@ export function bestText(report: FindBestReport): string {
   const said =
     leader && conclusion(leader, { all, leader, isChosen, comparisons, isAccuracy: isTask, scope, left });
   const shares = kept.flatMap((share, i) =>
-    share === null || share < 0 ? [] : `${Math.round(100 * share)} % of ${displayName(texts[i]!.name)}`,
+    share === null || !Number.isFinite(share) || share < 0
+      ? []
+      : `${Math.round(100 * share)} % of ${displayName(texts[i]!.name)}`,
   );
   const worse = kept.flatMap((share, i) => (share !== null && share < 0 ? displayName(texts[i]!.name) : []));
   const chosen = rows.find(({ id }) => id === best)!;
+  const isModel = chosen.kind === 'base' || chosen.kind === 'contributor';
+  const merges = rows.filter(({ kind }) => kind !== 'base' && kind !== 'contributor');
+  const tries = merges.reduce((sum, { tried }) => sum + tried, 0);
+  const ended = endedWords(report);
   const front = frontOf(rows);
   const onFront = (own: BestRow, t: number): string[] => {
     const alone = ({ blocks }: BestRow) => [blocks.reporting![t]!];
@@ -117,8 +138,9 @@ export function bestText(report: FindBestReport): string {
           '',
         ]
       : []),
-    `* ${displayName(chosen.label)}: chosen on the choosing part.`,
-    `±: 95 % for all ${formatCounted(comparisons, 'comparison')} together.`,
+    `* ${displayName(chosen.label)}: chosen on the choosing part${isModel ? ', where no merge was better than it beyond the error' : ''}.`,
+    `±: 95 %${comparisons > 1 ? ` for all ${comparisons} comparisons together` : ''}. Numbers without ± are compared by the differences beside them alone.`,
+    '–: not measured there: a model has no settings to tune, and on the reporting part are those that may be the best, as far as the time goes.',
     ...(shares.length > 0
       ? [`Of what the contributors gained on their own text it keeps ${shares.join(', ')}.`]
       : []),
@@ -126,11 +148,11 @@ export function bestText(report: FindBestReport): string {
     ...(overlap !== null && overlap > OVERLAPS
       ? ['The contributors know some of the same: text of your own would say more about λ.']
       : []),
-    ...(lately
+    ...(lately && report.ended !== 'converged'
       ? [
           `The last step (${lately.step}) brought ${lately.gain.toFixed(4)} in ${formatSeconds(lately.seconds)}.`,
         ]
       : []),
-    `${formatCounted(measured, 'merge')} measured in ${formatSeconds(seconds)}${report.ended === 'budget' ? '; the budget was used up' : ''}.`,
+    `${formatCounted(merges.length, 'merge')} tried at ${formatCounted(tries, 'setting')} in ${formatSeconds(seconds)}.${ended ? ` ${ended}.` : ''}`,
   ].join('\n');
 }

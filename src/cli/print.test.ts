@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { BestRow, FindBestReport } from '../reports/find-best';
 import type { Progress } from '../reports/job';
 import type { PlanReport } from '../reports/plan';
-import { bestText } from './best-text';
+import { bestRowText, bestText } from './best-text';
 import { planText, problemLines, progressPrinter, progressText } from './print';
 import { verifiedMerge, verifyText } from './verify-text';
 
@@ -171,6 +171,8 @@ test('a log gets a line per phase and per ten seconds; a terminal one line that 
   expect(terminal[2]).toBe('\n');
 });
 
+const left = { methods: 0, gram: 0, search: 0 };
+
 test('what finding the best ends with names the models that the merge is worse than', () => {
   const blocks = (loss: number) => [
     Array.from({ length: 10 }, (_, i) => ({ loss: 64 * (loss + 0.001 * (i % 3)), tokens: 64 })),
@@ -182,7 +184,7 @@ test('what finding the best ends with names the models that the merge is worse t
   const report = (merge: number, best: string): FindBestReport => ({
     texts: [{ name: 'a', kind: 'generated', tokens: { tuning: 640, choosing: 640, reporting: 640 } }],
     rows: [row('base', 'base', 2), row('a', 'contributor', 1), row('ties', 'method', merge)],
-    ...{ best, course: [], lately: null, ended: 'done', kept: [2 - merge], overlap: null },
+    ...{ best, course: [], lately: null, ended: 'done', left, kept: [2 - merge], overlap: null },
     ...{ measured: 3, reused: 0, seconds: 3 },
   });
   const good = bestText(report(0.5, 'ties'));
@@ -196,7 +198,36 @@ test('what finding the best ends with names the models that the merge is worse t
   expect(poor).toMatch(/^ties is worse than a alone by [\d.]+\u00a0±\u00a00\.00\u00a0%, on that part\.$/m);
   expect(poor).not.toContain('keeps');
   expect(bestText(report(1, 'ties'))).toContain('cannot be told apart from a alone, on that part.');
-  expect(bestText(report(3, 'a'))).toContain('* a: chosen on the choosing part.');
+  expect(bestText(report(3, 'a'))).toContain(
+    '* a: chosen on the choosing part, where no merge was better than it beyond the error.',
+  );
+});
+
+test('a search that ran out of time says what it did not come to, and prints no number that is none', () => {
+  const blocks = (loss: number, count: number) => [
+    Array.from({ length: count }, () => ({ loss, tokens: 1 })),
+  ];
+  const row = (id: string, kind: BestRow['kind'], reporting: BestRow['blocks']['reporting']): BestRow => ({
+    ...{ id, kind, label: id, target: { model: id }, lambda: null, tried: 3, seconds: 1 },
+    blocks: { tuning: null, choosing: blocks(1, 4), reporting },
+  });
+  const tokens = { tuning: 0, choosing: 4, reporting: 0 };
+  const report: FindBestReport = {
+    texts: [{ name: 'a', kind: 'given', tokens }],
+    rows: [row('base', 'base', blocks(1, 0)), row('ties', 'given', blocks(1, 0)), row('ram', 'method', null)],
+    ...{ best: 'ties', course: [], lately: null, ended: 'budget', kept: [Number.NaN, 1 / 0, null] },
+    ...{ left: { methods: 1, gram: 3, search: 1 }, overlap: null, measured: 9, reused: 0, seconds: 3 },
+  };
+  const said = plain(bestText(report));
+  expect(said).not.toMatch(/NaN|Infinity|∞/);
+  expect(said.split('\n').at(-1)).toBe(
+    '2 merges tried at 6 settings in 3.0 s. The time was up after 2 merges, before 1 method, 3 Gram merges, and the search.',
+  );
+  expect(plain(bestText({ ...report, ended: 'done' }))).toMatch(/at 6 settings in 3\.0 s\.$/);
+  const progress = report.rows.map(bestRowText);
+  expect(progress[2]).toBe('ram: loss 1.0000 on the choosing part');
+  expect(bestRowText(row('ram', 'method', blocks(2, 4)))).toBe('ram: loss 2.0000 on the reporting part');
+  expect(progress.join()).not.toMatch(/NaN/);
 });
 
 test('a merge that was only compared on the choosing part has no number of the other, and is counted', () => {
@@ -219,6 +250,7 @@ test('a merge that was only compared on the choosing part has no number of the o
       course: [],
       lately: null,
       ended: 'done',
+      left,
       kept: [],
       overlap: null,
       measured: 3,
@@ -258,7 +290,7 @@ test('of two texts the front is listed, the tuned number stands beside, and a se
       row('search', [1, 1], [1.99, 1.99], 'ties'),
       row('front 1', [1.5, 2.5], [1.5, 2.5], 'ties'),
     ],
-    ...{ best: 'search', course: [], lately: null, ended: 'done', kept: [], overlap: null },
+    ...{ best: 'search', course: [], lately: null, ended: 'done', left, kept: [], overlap: null },
     ...{ measured: 3, reused: 0, seconds: 3 },
   };
   const lines = plain(bestText(report)).split('\n');

@@ -18,7 +18,7 @@ test('every method at its own λ, then the weights: the floor of the valley, eve
   expect(report.best).toBe('search');
   const best = report.rows.find(({ id }) => id === 'search')!;
   expect(loss(best, 'reporting')).toBeLessThan(1.02);
-  expect(report.ended).toBe('converged');
+  expect(report).toMatchObject({ ended: 'converged', left: { methods: 0, gram: 0, search: 0 } });
   const arithmetic = report.rows.find(({ id }) => id === 'task_arithmetic')!;
   // (λ − 0.6)² + (λ − 1.3)² is least at 0.95
   expect(arithmetic.lambda).toBeCloseTo(0.95, 1);
@@ -193,6 +193,10 @@ test('nothing is begun beyond the budget, and with the same again it goes on fro
   expect(asked).toBeLessThanOrEqual(15);
   expect(next.rows.length).toBeGreaterThan(report.rows.length);
   expect(next.rows).toEqual(expect.arrayContaining(report.rows));
+  // what was not tried is told, step by step
+  const known = ({ rows, left }: typeof report) => rows.length + left.methods + left.gram;
+  expect(report.left).toMatchObject({ gram: 3, search: 1 });
+  expect(known(next)).toBe(known(report));
   // what was measured keeps the time that it took
   expect(next.seconds).toBeCloseTo(report.seconds + asked, 6);
   // with more of it what is tried grows, λ are searched for as long as the rest allows, and it is never overdrawn

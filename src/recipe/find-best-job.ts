@@ -114,9 +114,12 @@ export async function findBest(
   if (!won) throw failure();
   await reportOn(last, won);
   const own = given.length === 0 && !tasks;
+  const untried = (all: readonly Candidate[]) => all.filter(({ id }) => !rows.has(id)).length;
+  const toSearch = Number(steps.includes('search') && !rows.has('search'));
+  const left = { methods: untried([...first, ...trimmed]), gram: untried(grams), search: toSearch };
   return {
     ...{ texts, rows: inOrder(), best: won.id },
-    ...{ course, lately, ended },
+    ...{ course, lately, ended, left },
     ...(own ? sharesOf(inOrder(), rows.get(won.id)!) : { kept: [], overlap: null }),
     ...{ ...measured.count(), seconds: elapsed() },
   };

@@ -1,5 +1,6 @@
 /** The best merge of some models, found on text or on tasks: methods at their own λ, the Gram merges, then a search. */
 import type { ErrorReport } from '../errors';
+import { formatCounted, formatSeconds } from '../formats/quantity';
 import type { Recipe } from '../formats/recipe';
 import type { BackendChoice } from './backend';
 import { signedChange } from './conclusion';
@@ -104,6 +105,8 @@ export interface FindBestReport {
   lately: { step: BestStep; seconds: number; gain: number } | null;
   /** Why it ended: all was tried, the search brought nothing more, or the time was up. */
   ended: 'done' | 'converged' | 'budget';
+  /** Of each step, what was not tried. */
+  left: Readonly<Record<BestStep, number>>;
   /** Share of each contributor's gain over the base on its own text that the winner keeps; null where there is no gain, or other text. */
   kept: (number | null)[];
   /** Most of a contributor's gain on its own text that another contributor has there too. */
@@ -197,4 +200,22 @@ export function overfitWords(row: BestRow, rows: readonly BestRow[], isAccuracy:
   const [tuned, other] = [gains.tuning, gains.choosing].map((of) => signedChange(of, isAccuracy));
   const what = isAccuracy ? 'its error' : 'perplexity';
   return `${row.label} fits the text it was tuned on: there ${what} changed by ${tuned}, on other text by ${other}. Fewer settings, or more text, hold better.`;
+}
+
+/** Why a search for the best ended, in words; null where all was tried. */
+export function endedWords({ ended, rows, left, lately }: FindBestReport): string | null {
+  if (ended === 'done') return null;
+  if (ended === 'converged') {
+    const gain = lately && lately.gain > 0 ? 100 * Math.expm1(lately.gain) : 0;
+    const brought = lately ? `: its last ${formatSeconds(lately.seconds)} brought ${gain.toFixed(1)} %` : '';
+    return `The search brought nothing more${brought}`;
+  }
+  const tried = rows.filter(({ kind }) => kind !== 'base' && kind !== 'contributor').length;
+  const missing = [
+    ...(left.methods > 0 ? [formatCounted(left.methods, 'method')] : []),
+    ...(left.gram > 0 ? [formatCounted(left.gram, 'Gram merge')] : []),
+    ...(left.search > 0 ? ['the search'] : []),
+  ];
+  const before = missing.length > 0 ? `, before ${new Intl.ListFormat('en').format(missing)}` : '';
+  return `The time was up after ${formatCounted(tried, 'merge')}${before}`;
 }

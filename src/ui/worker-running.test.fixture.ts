@@ -174,6 +174,7 @@ export async function pretendBest(
       course: [],
       lately: null,
       ended: 'done',
+      left: { methods: 0, gram: 0, search: 0 },
     },
     ...{ kept: [], overlap: null, measured: rows.length, reused: 0, seconds: 3 },
   };

@@ -1,5 +1,5 @@
-import { formatAbout, formatCount, formatCounted, formatLeft, formatSeconds } from '../../formats/quantity';
-import type { BestStep } from '../../reports/find-best';
+import { formatAbout, formatCount, formatCounted, formatLeft } from '../../formats/quantity';
+import { type BestStep, endedWords } from '../../reports/find-best';
 import { LinkButton } from '../parts/Button';
 import { choices, Select } from '../parts/fields';
 import { JobButton, Progress } from '../parts/ToolBar';
@@ -104,18 +104,8 @@ export function Trying({ table }: { table: Table }) {
 /** Why the last try ended, where something was left, and what its last step brought. */
 function Ended() {
   const report = useStudioState((s) => s.measure.found?.report);
-  if (!report || report.ended === 'done') return null;
-  const { lately } = report;
-  const gain = lately && lately.gain > 0 ? 100 * Math.expm1(lately.gain) : 0;
-  const brought = lately ? `: its last ${formatSeconds(lately.seconds)} brought ${gain.toFixed(1)} %` : '';
-  const tried = report.rows.filter(({ kind }) => kind !== 'base' && kind !== 'contributor').length;
-  const hasGram = report.rows.some(({ kind }) => kind === 'gram');
-  const left = ` after ${formatCounted(tried, 'merge')}${hasGram ? '' : ', before a Gram merge by text'}`;
-  return (
-    <span className="quiet">
-      {report.ended === 'budget' ? `The time was up${left}` : `The search brought nothing more${brought}`}
-    </span>
-  );
+  const words = report && endedWords(report);
+  return words ? <span className="quiet">{words}</span> : null;
 }
 
 const STEP_WORDS: Readonly<Record<string, string>> = {
