@@ -1,5 +1,13 @@
 /** What can be said of a merge beside other merges and the models it is made of, outside the error of the numbers. Pure. */
-import { type Estimate, margin, meanLoss, pairedDifference, type TextBlocks, verdict } from './paired-error';
+import {
+  type Estimate,
+  margin,
+  meanLoss,
+  pairedDifference,
+  type TextBlocks,
+  TOO_SHORT,
+  verdict,
+} from './paired-error';
 
 /** One that was measured. */
 export interface Contender {
@@ -17,6 +25,8 @@ export interface Field<T extends Contender> extends Leading<T> {
   scope: string;
   /** Merges that were compared on the choosing part alone. */
   left: number;
+  /** The least difference that is seen in the numbers shown, in nats or of an accuracy; smaller ones are none. */
+  least?: number;
 }
 
 export interface Conclusion<T> {
@@ -67,20 +77,29 @@ export function conclusion<T extends Contender>(of: T, field: Field<T>): Conclus
 }
 
 function standingOf<T extends Contender>(of: T, field: Field<T>): Conclusion<T> {
-  const { all, leader, isChosen, comparisons, isAccuracy, scope } = field;
+  const { all, leader, isChosen, comparisons, isAccuracy, scope, least = 0 } = field;
+  if (!isAccuracy && margin(meanLoss(of.texts)) === null) {
+    return { lead: of.label, rest: ` is measured, ${scope}. ${TOO_SHORT}`, open: [] };
+  }
   const beside = all
     .flatMap((own) => {
       const apart = own === of ? null : pairedDifference(of.texts, own.texts);
-      return apart ? [{ own, apart, is: verdict(apart, comparisons) }] : [];
+      if (!apart) return [];
+      const half = margin(apart, comparisons) ?? Number.POSITIVE_INFINITY;
+      const isEqual = Math.max(half, Math.abs(apart.mean)) < least;
+      return [{ own, apart, is: isEqual ? ('equal' as const) : verdict(apart, comparisons) }];
     })
     .sort((a, b) => b.apart.mean - a.apart.mean);
   const change = (apart: Estimate) => changeWords(apart, comparisons, isAccuracy);
   const merges = beside.filter(({ own }) => own.kind === 'merge');
   const models = beside.filter(({ own }) => own.kind !== 'merge');
   const count = merges.length + 1;
-  const tied = merges.filter(({ is }) => is === 'alike').map(({ own }) => own);
-  const level = models.filter(({ is }) => is === 'alike').map(({ own }) => own);
-  const open = [...level, ...tied];
+  const isLevel = ({ is }: { is: string }) => is === 'alike' || is === 'equal';
+  const same = merges.filter(isLevel);
+  const tied = same.map(({ own }) => own);
+  const areEqual = same.every(({ is }) => is === 'equal');
+  const level = models.filter(isLevel).map(({ own }) => own);
+  const open = [...models, ...merges].filter(({ is }) => is === 'alike').map(({ own }) => own);
   const ahead = models.find(({ is }) => is === 'higher');
   const base = models.find(({ own, is }) => own.kind === 'base' && is === 'lower');
   const contributors = models.filter(({ own }) => own.kind === 'contributor');
@@ -100,7 +119,7 @@ function standingOf<T extends Contender>(of: T, field: Field<T>): Conclusion<T> 
     const so =
       first.is === 'higher'
         ? `${named}, is better than it by ${change(first.apart)}.`
-        : `It cannot be told apart from ${named}.`;
+        : `It ${first.is === 'equal' ? 'is equal here to' : 'cannot be told apart from'} ${named}.`;
     return { lead: of.label, rest: ` ${standing || 'is measured'}, ${scope}. ${so}`, open };
   }
   if (count === 1) {
@@ -108,7 +127,9 @@ function standingOf<T extends Contender>(of: T, field: Field<T>): Conclusion<T> 
   }
   const names = tied.slice(0, 3).map(({ label }) => label);
   const more = `${names.join(', ')}${tied.length > 3 ? ', …' : ''}`;
-  const ties = `${tied.length === 1 ? 'one' : tied.length} cannot be told apart from it (${more})`;
+  const [one, are] = tied.length === 1 ? ['one', 'is'] : [tied.length, 'are'];
+  const ties = `${one} ${areEqual ? `${are} equal to it here` : 'cannot be told apart from it'} (${more})`;
+  const [stands, to] = areEqual ? ['is equal here', 'to'] : ['cannot be told apart', 'from'];
   if (ahead) {
     const also = [gain, even].filter(Boolean).join(', but ');
     const place = !isChosen ? ' comes nearest,' : ', which was chosen, is';
@@ -122,7 +143,7 @@ function standingOf<T extends Contender>(of: T, field: Field<T>): Conclusion<T> 
       ? [`${of.label} is the best of ${count} merges`, '']
       : isChosen
         ? [`${of.label} was chosen among ${count} merges`, `: ${ties}`]
-        : [`${of.label} cannot be told apart`, ` from ${tied.length} of ${count - 1} other merges (${more})`];
+        : [`${of.label} ${stands}`, ` ${to} ${tied.length} of ${count - 1} other merges (${more})`];
   return { lead, rest: `${rest}, ${scope}.${so}`, open };
 }
 

@@ -16,6 +16,9 @@ export type TextBlocks = readonly (readonly LossBlock[])[];
 const BLOCK_TOKENS = 64;
 const MOST_BLOCKS = 128;
 
+/** Why a number has no error. */
+export const TOO_SHORT = 'Too short for an error: a text needs 1\u202f200 characters or more.';
+
 /** Blocks of the losses of a text, token by token; the last one takes what is left. */
 export function lossBlocks(losses: ArrayLike<number>): LossBlock[] {
   const wanted = Math.max(BLOCK_TOKENS, Math.ceil(losses.length / MOST_BLOCKS));

@@ -55,6 +55,7 @@ test('measuring fills the table, every number with its error; after an edit only
   await expect.element(measureButton()).toHaveAccessibleDescription(/Every number/);
   // one dot for each row, on one scale
   expect(document.querySelectorAll('.measure-table .dot')).toHaveLength(5);
+  expect(document.querySelectorAll('.dot-ticks > span').length).toBeGreaterThan(1);
 
   await page.getByLabelText('λ, number').first().fill('0.5');
   await userEvent.keyboard('{Enter}');
@@ -87,9 +88,15 @@ test('what was tried comes row by row, the best first; one is used; whole texts 
   const meansOf = () =>
     [...document.querySelectorAll('.measure-table tbody:nth-of-type(2) tr')].flatMap((tr) => {
       const cell = tr.querySelectorAll('td')[1];
-      const found = /^(\d+\.\d+)/.exec(cell?.textContent ?? '');
+      // a faint one is a difference from the leader
+      const found = /^([+−]?\d+\.\d+)(?=%?( |$))/.exec(cell?.textContent ?? '');
       return found
-        ? [{ mean: Number(found[1]), isFaint: cell!.querySelector('[data-elsewhere]') !== null }]
+        ? [
+            {
+              mean: Number(found[1]!.replace('−', '-')),
+              isFaint: cell!.querySelector('[data-faint]') !== null,
+            },
+          ]
         : [];
     });
   const isSorted = (of: { mean: number }[]) => of.every(({ mean }, i) => i === 0 || of[i - 1]!.mean <= mean);
@@ -101,7 +108,10 @@ test('what was tried comes row by row, the best first; one is used; whole texts 
   expect(means.slice(first).every(({ isFaint }) => isFaint)).toBe(true);
   expect(isSorted(means.slice(0, first)) && isSorted(means.slice(first))).toBe(true);
   await expect.element(page.getByText(/\d more were compared on the choosing part alone/)).toBeVisible();
-  await button(/^measure \d+.missing numbers$/).click();
+  const faint = /Faint: the difference from .* on the part that merges are chosen on\./;
+  await expect.element(page.getByText(faint)).toBeVisible();
+  for (const one of document.querySelectorAll('[data-faint]')) expect(one.textContent).toMatch(/^[+−].*%/);
+  await button(/^measure \d+.missing numbers/).click();
   await idle(studio);
   expect(meansOf()).toHaveLength(means.length);
   expect(meansOf().some(({ isFaint }) => isFaint)).toBe(false);
@@ -126,6 +136,10 @@ test('in the run bar one press tries merges and makes the best the recipe; stopp
   const report = studio.store.getState().measure.found!.report!;
   const best = report.rows.find(({ id }) => id === report.best)!;
   await expect.element(page.getByText(`The recipe is now ${best.label}.`)).toBeVisible();
+  // how good it is says the heading alone
+  await expect
+    .element(page.getByText('Merge writes it; undo brings yours back.', { exact: true }))
+    .toBeVisible();
   const { recipe } = studio.store.getState();
   expect(recipe.method).toBe('recipe' in best.target && best.target.recipe.mergeMethod);
   await button('Undo').click();
@@ -176,17 +190,33 @@ test('trying can be stopped: the rows that are there stay', async () => {
   const canceled = new Promise<never>((_, reject) => {
     cancel = async () => reject(new AmalgamError('Canceled', 'Canceled.', 'Start again.'));
   });
-  // six rows are there, the seventh never comes
+  // four rows are there, then six, the seventh never comes
+  const first = Promise.withResolvers<void>();
   const findBest: StudioWorker['findBest'] = async (request, onProgress) => {
     const { rows, texts } = await fixtureWorker().findBest(request, () => {});
     const step = { step: 'methods', item: rows[6]!.label, done: 6, total: rows.length, seconds: 1 } as const;
-    onProgress({ ...step, secondsLeft: null, rows: rows.slice(0, 6), texts });
+    const choosing = rows.map((row) => ({ ...row, blocks: { ...row.blocks, reporting: null } }));
+    onProgress({ ...step, secondsLeft: null, rows: choosing.slice(0, 4), texts });
+    await first.promise;
+    onProgress({ ...step, secondsLeft: null, rows: choosing.slice(4, 6), texts });
     return canceled;
   };
   const studio = await open({}, { findBest, cancel });
   const { recipe } = studio.store.getState();
   await findButton().click();
-  await waitFor(() => expect(studio.store.getState().measure.found?.rows).toHaveLength(6));
+  const rowsAre = (count: number) =>
+    waitFor(() => expect(studio.store.getState().measure.found?.rows).toHaveLength(count));
+  await rowsAre(4);
+  // before a merge is measured, too, every number is of the part that merges are chosen on
+  const isOfChoice = async () => {
+    await expect.element(page.getByText(/on the third of each text that merges are chosen on/)).toBeVisible();
+    expect(document.querySelectorAll('.measure-value:not([data-faint])')).toHaveLength(0);
+    expect(document.querySelector('[data-faint]')).not.toBeNull();
+  };
+  await isOfChoice();
+  first.resolve();
+  await rowsAre(6);
+  await isOfChoice();
   await button('Stop').click();
   await idle(studio);
   expect(studio.store.getState().measure.found).toMatchObject({ report: null, rows: { length: 6 } });
@@ -278,6 +308,7 @@ test('without a text the contributors generate one: columns by their names, and 
   const studio = await open();
   const findBest = vi.spyOn(studio.worker, 'findBest');
   for (const name of ['common', 'kitchen', 'harbour', 'workshop']) await text(name).click();
+  await expect.element(page.getByText(/Without a text, each contributor generates its own/)).toBeVisible();
   await button(/^Measure$/).click();
   await idle(studio);
   const request = findBest.mock.calls[0]![0];
@@ -290,11 +321,11 @@ test('without a text the contributors generate one: columns by their names, and 
   const tried = () => document.querySelectorAll('.measure-table tbody:nth-of-type(2) tr').length;
   await button(/^\d+ more$/).click();
   const count = tried();
-  expect(document.querySelector('[data-elsewhere]')).not.toBeNull();
-  await button(/^measure \d+.missing numbers$/).click();
+  expect(document.querySelector('[data-faint]')).not.toBeNull();
+  await button(/^measure \d+.missing numbers/).click();
   await idle(studio);
   expect(findBest.mock.calls.at(-1)![0].also!.length).toBeGreaterThan(1);
-  await waitFor(() => expect(document.querySelector('[data-elsewhere]')).toBeNull());
+  await waitFor(() => expect(document.querySelector('[data-faint]')).toBeNull());
   expect(tried()).toBe(count);
 });
 
@@ -388,6 +419,13 @@ test('on a phone every number is in view, and a name stays there when the table 
   const values = [...document.querySelectorAll('.measure-value')];
   expect(values).toHaveLength(25);
   expect(Math.max(...values.map(rightOf))).toBeLessThanOrEqual(rightOf(table));
+  const heads = [...document.querySelectorAll('.measure-by')];
+  for (const [i, head] of heads.slice(1).entries()) {
+    expect(head.getBoundingClientRect().left).toBeGreaterThan(rightOf(heads[i]!) + 5);
+  }
+  for (const part of document.querySelectorAll('.measure-table tbody .cut > bdi')) {
+    expect(part.scrollWidth).toBeLessThanOrEqual(part.clientWidth);
+  }
   table.scrollLeft = 300;
   const name = document.querySelector('.measure-table tbody tr:nth-of-type(2) th')!;
   expect(name.getBoundingClientRect().left).toBeGreaterThanOrEqual(table.getBoundingClientRect().left - 1);

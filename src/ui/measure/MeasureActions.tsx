@@ -5,7 +5,12 @@ import { choices, Select } from '../parts/fields';
 import { JobButton, Progress } from '../parts/ToolBar';
 import { isAtWork } from '../state/job';
 import { find, measure, whyNotFind, whyNotMeasure } from '../state/measure';
-import { expectedSeconds, missingCells, type MeasureTable as Table } from '../state/measure-table';
+import {
+  expectedSeconds,
+  type MissingCell,
+  missingCells,
+  type MeasureTable as Table,
+} from '../state/measure-table';
 import { editSlice } from '../state/studio';
 import { PHASE_WORDS } from '../state/tabs';
 import { useStudio, useStudioState } from '../studio-context';
@@ -17,7 +22,6 @@ export function Measuring({ table }: { table: Table }) {
   const atWork = useStudioState((s) => isAtWork(s, 'evaluation'));
   const own = table.rows.filter(({ row }) => row.group !== 'tried');
   const missing = missingCells({ ...table, rows: own });
-  const seconds = expectedSeconds(missing, table);
   const done = table.columns.length > 0 && missing.length === 0;
   const nothing = own.length === 0 ? 'There is nothing to measure yet.' : null;
   return (
@@ -30,16 +34,16 @@ export function Measuring({ table }: { table: Table }) {
         onClick={() => void measure(studio)}
       >
         Measure
-        {missing.length > 0 ? (
-          <span className="quiet">
-            {' '}
-            {formatCounted(missing.length, 'number')}
-            {seconds === null ? '' : `, ${formatAbout(seconds)}`}
-          </span>
-        ) : null}
+        {missing.length > 0 ? <span className="quiet"> {amountWords('number', missing, table)}</span> : null}
       </JobButton>
     </>
   );
+}
+
+/** `12 numbers, about 13 s`. */
+function amountWords(what: string, missing: readonly MissingCell[], table: Table): string {
+  const seconds = expectedSeconds(missing, table);
+  return `${formatCounted(missing.length, what)}${seconds === null ? '' : `, ${formatAbout(seconds)}`}`;
 }
 
 const BUDGETS = choices({ '20': '20 s', '40': '40 s', '120': '2 min', '600': '10 min', '3600': '1 h' });
@@ -78,25 +82,27 @@ export function Trying({ table }: { table: Table }) {
             )
           }
         >
-          measure {formatCounted(missing.length, 'missing number')}
+          measure {amountWords('missing number', missing, table)}
         </LinkButton>
       ) : null}
-      {STEPS.map(({ text, tip, steps }, i) =>
-        atWork && i > 0 ? null : (
-          <JobButton key={text} kind="search" why={why} tip={tip} onClick={() => void find(studio, steps)}>
-            {text}
-          </JobButton>
-        ),
-      )}
-      {atWork ? null : (
-        <Select
-          className="field"
-          aria-label="Time that trying may take"
-          value={String(budget)}
-          options={BUDGETS}
-          onChange={(next) => editSlice(studio, 'measure', { budget: Number(next) })}
-        />
-      )}
+      <div className="row wrap tight">
+        {STEPS.map(({ text, tip, steps }, i) =>
+          atWork && i > 0 ? null : (
+            <JobButton key={text} kind="search" why={why} tip={tip} onClick={() => void find(studio, steps)}>
+              {text}
+            </JobButton>
+          ),
+        )}
+        {atWork ? null : (
+          <Select
+            className="field"
+            aria-label="Time that trying may take"
+            value={String(budget)}
+            options={BUDGETS}
+            onChange={(next) => editSlice(studio, 'measure', { budget: Number(next) })}
+          />
+        )}
+      </div>
     </>
   );
 }

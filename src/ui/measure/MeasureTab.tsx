@@ -6,16 +6,16 @@ import { QUICK_CHARACTERS } from '../../reports/text-parts';
 import { LinkButton } from '../parts/Button';
 import { ErrorCard } from '../parts/Message';
 import { measure, openMeasure, whyNotMeasure } from '../state/measure';
+import type { MeasureText } from '../state/measure-state';
 import {
   conclusion,
   expectedSeconds,
+  isOfChoice,
   measureTable,
   missingCells,
-  partIn,
   type MeasureTable as Table,
   tableErrors,
 } from '../state/measure-table';
-import { isOfSample } from '../state/sample-texts';
 import { editSlice } from '../state/studio';
 import { useReady, useStudio, useStudioState } from '../studio-context';
 import { FrontPlot } from './FrontPlot';
@@ -75,31 +75,31 @@ function Finding({ table }: { table: Table }) {
 }
 
 function Beginning({ table }: { table: Table }) {
-  const isSample = useStudioState(isOfSample);
   const isOpening = useStudioState((s) => s.measure.opening === 'opening');
   const isEmpty = table.rows.length === 0;
-  const needsText = !isEmpty && table.columns.length === 0 && !isSample && !isOpening;
+  const needsText = !isEmpty && table.columns.length === 0 && !isOpening;
   return (
     <p className="measure-lead" role="status">
       <strong>{isEmpty ? 'Nothing to measure yet.' : 'No merge is measured yet.'}</strong>{' '}
       <span className="quiet">
         {needsText
-          ? 'Add a text of the kind that your merge is for. Without one, each contributor generates its own.'
+          ? 'Without a text, each contributor generates its own. Choose one of the kind that your merge is for.'
           : ''}
       </span>
     </p>
   );
 }
 
-/** The rows that cannot be told apart on a beginning, on the whole texts. */
+/** The rows that cannot be told apart on a beginning, and the models they are judged by, on the whole texts. */
 function MeasureMore({ table, rows }: { table: Table; rows: readonly Table['rows'][number]['row'][] }) {
   const studio = useStudio();
   const state = useStudioState((s) => s.measure);
   const why = useStudioState(whyNotMeasure);
-  const isLonger = state.texts.some(({ chosen, text }) => chosen && text.length > 3 * QUICK_CHARACTERS);
+  const isLonger = areLonger(state.texts).includes(true);
   const leader = table.leader?.row;
   if (state.amount === 'full' || !isLonger || !leader || table.isAccuracy) return null;
-  const own = [leader, ...rows];
+  const models = table.rows.map(({ row }) => row).filter(({ group }) => group === 'models');
+  const own = [...new Set([...models, leader, ...rows])];
   const missing = missingCells(measureTable(own, { ...state, amount: 'full' }));
   const seconds = expectedSeconds(missing, table);
   return (
@@ -116,31 +116,39 @@ function MeasureMore({ table, rows }: { table: Table; rows: readonly Table['rows
   );
 }
 
+/** Of each chosen text, whether it is longer than the beginning that is read of it. */
+const areLonger = (texts: readonly MeasureText[]) =>
+  texts.filter(({ chosen }) => chosen).map(({ text }) => text.length > 3 * QUICK_CHARACTERS);
+
 /** What is scored, how much of it, and how to read the errors. */
 function Protocol({ table }: { table: Table }) {
   const studio = useStudio();
   const amount = useStudioState((s) => s.measure.amount);
+  const longer = areLonger(useStudioState((s) => s.measure.texts));
   const { columns, leader, isAccuracy, isChosen, comparisons } = table;
-  const hasTexts = columns.some(({ kind }) => kind === 'text');
   const isDrawn = leader !== null && table.rows.some(({ by }) => by.apart !== null);
   const isChosenHere = leader !== null && !isChosen && table.rows.some(({ row }) => row.group === 'tried');
-  const isChoosing = leader !== null && partIn(leader.by) === 'choosing';
-  const isSplit = table.rows.some(({ by }) => by.isElsewhere);
+  const cells = table.rows.flatMap((own) => own.cells).filter(({ state }) => state === 'done');
+  const faint = cells.filter(isOfChoice);
+  const isChoosing = faint.length > 0 && faint.length === cells.length;
+  const third = `the third of each text that ${isChoosing ? 'merges are chosen' : `nothing is tuned${isChosenHere ? '' : ' or chosen'}`} on`;
+  const whole = columns.filter(({ isWhole }) => isWhole).map(({ name }) => `all of ${name}`);
+  const read = [...(whole.length < columns.length ? [third] : []), ...whole].join(' and ');
   const all = comparisons > 1 ? ` for all ${comparisons} comparisons together` : '';
   return (
     <p className="small quiet measure-protocol">
       {isAccuracy ? 'Accuracy in percent, higher is better' : 'Perplexity, lower is better'}
-      {isAccuracy || columns.length === 0
-        ? ''
-        : `, on the third of each text that ${isChoosing ? 'merges are chosen' : `nothing is tuned${isChosenHere ? '' : ' or chosen'}`} on`}
-      {hasTexts ? (
+      {isAccuracy || columns.length === 0 ? '' : `, on ${read}`}
+      {longer.includes(true) ? (
         <>
           {', of '}
           <LinkButton
             title="A beginning takes seconds; full texts tell more apart"
             onClick={() => editSlice(studio, 'measure', { amount: amount === 'quick' ? 'full' : 'quick' })}
           >
-            {amount === 'quick' ? `the first ${formatCount(3 * QUICK_CHARACTERS)} characters` : 'full texts'}
+            {amount === 'full'
+              ? 'full texts'
+              : `${longer.includes(false) ? 'at most ' : ''}the first ${formatCount(3 * QUICK_CHARACTERS)} characters`}
           </LinkButton>
         </>
       ) : null}
@@ -148,10 +156,12 @@ function Protocol({ table }: { table: Table }) {
       {isDrawn ? (
         <span className="measure-legend">
           {` Line: ${leader.row.label}; dashed: the base`}
-          {table.rows.some(({ by }) => by.tuned) ? '; thin ring: on the part it was tuned on' : ''}
-          {isSplit ? '; faint: on the part that merges are chosen on alone.' : '.'}
+          {table.rows.some(({ by }) => by.tuned) ? '; thin ring: on the part it was tuned on.' : '.'}
         </span>
       ) : null}
+      {faint.length > 0 && !isChoosing
+        ? ` Faint: ${faint.some(({ gap }) => gap) ? `the difference from ${leader?.row.label} ` : ''}on the part that merges are chosen on.`
+        : ''}
     </p>
   );
 }

@@ -1,6 +1,7 @@
 import { scaleLinear } from 'd3-scale';
 import { type CSSProperties, type ReactNode, useState } from 'react';
 import { formatCounted, formatPercent } from '../../formats/quantity';
+import { type Estimate, margin } from '../../reports/paired-error';
 import { LinkButton } from '../parts/Button';
 import { Cut, modelColor, RunLetter, Swatch } from '../parts/Section';
 import type { EvaluationRow } from '../state/evaluation-rows';
@@ -14,6 +15,7 @@ import {
 } from '../state/measure-plot';
 import { MEAN } from '../state/measure-state';
 import {
+  isOfChoice,
   lossScore,
   partIn,
   type MeasureTable as Table,
@@ -162,7 +164,9 @@ function Group({ id, title, table, width, children }: GroupProps) {
 
 /** Numbers along the scale. */
 function PlotHead({ scale }: { scale: PlotScale | null }) {
-  const ticks = scale ? scaleLinear().domain([scale.least, scale.most]).ticks(2) : [];
+  const line = scale && scaleLinear().domain([scale.least, scale.most]);
+  // two at least: one alone is no scale
+  const ticks = (line && [2, 3, 5].map((count) => line.ticks(count)).find(({ length }) => length > 1)) ?? [];
   return (
     <th scope="col" className="plot-head">
       <span className="visually-hidden">drawn</span>
@@ -334,14 +338,13 @@ function Value({ cell, table, decimals }: ValueProps) {
   const scaled = cell.unit === 'accuracy' ? 100 : 1;
   const digits = cell.unit === 'accuracy' ? Math.max(1, decimals - 2) : decimals;
   const half = shownHalf(table, cell);
+  const [number, spread] = cell.gap
+    ? gapWords(cell.gap, cell.unit)
+    : [(scaled * value).toFixed(digits), half === null ? '' : halfWords(scaled * half, digits)];
   return (
-    <span
-      className="measure-value"
-      data-elsewhere={cell.isElsewhere || undefined}
-      title={tooltip(cell, table)}
-    >
-      {(scaled * value).toFixed(digits)}
-      {half === null ? null : <small> {halfWords(scaled * half, digits)}</small>}
+    <span className="measure-value" data-faint={isOfChoice(cell) || undefined} title={tooltip(cell, table)}>
+      {number}
+      {spread ? <small> {spread}</small> : null}
     </span>
   );
 }
@@ -352,13 +355,24 @@ function halfWords(half: number, digits: number): string {
   return half === 0 ? '=' : half < least / 2 ? `±<${least.toFixed(digits)}` : `±${half.toFixed(digits)}`;
 }
 
+/** `+4.2%` and `±0.3`; of an accuracy in points. */
+function gapWords(gap: Estimate, unit: TableCell['unit']): [string, string] {
+  const ratio = Math.exp(gap.mean);
+  const [change, of, sign] = unit === 'accuracy' ? [-gap.mean, 1, ''] : [ratio - 1, ratio, '%'];
+  const half = margin(gap);
+  return [
+    `${change < 0 ? '−' : '+'}${Math.abs(100 * change).toFixed(1)}${sign}`,
+    half === null ? '' : halfWords(100 * half * of, 1),
+  ];
+}
+
 function tooltip(cell: TableCell, { leader, comparisons }: Table): string {
-  const { value, unit, margin, apart, count, measured, texts, tuned } = cell;
+  const { value, unit, margin: own, apart, count, measured, texts, tuned } = cell;
   const isTask = unit === 'accuracy';
   const whole = (of: number) => (isTask ? formatPercent(of) : of.toFixed(4));
   const part = partIn(cell);
   return [
-    `${whole(value!)}${margin === null ? '' : ` ± ${whole(margin)} by itself (95 %)`}`,
+    `${whole(value!)}${own === null ? '' : ` ± ${whole(own)} by itself (95 %)`}`,
     ...(leader === null || apart === null
       ? []
       : apart === 0

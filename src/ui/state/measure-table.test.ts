@@ -10,6 +10,7 @@ import {
   conclusion,
   expectedSeconds,
   generatedKey,
+  isOfChoice,
   lossScore,
   measureTable,
   missingCells,
@@ -248,6 +249,8 @@ test('what is measured on the choosing part alone is not drawn, comes last, and 
   const elsewhere = table.rows.filter(({ by }) => by.isElsewhere);
   expect(elsewhere.map(({ row }) => row.id)).toEqual(['tried ties']);
   expect(elsewhere[0]!.by).toMatchObject({ apart: null, value: expect.closeTo(Math.exp(0.4), 2) });
+  // it stands beside the number that the leader has on that part
+  expect(elsewhere[0]!.by.gap?.mean).toBeCloseTo(0.4 - 0.45, 10);
   expect(plotScale(table)!.least).toBeGreaterThan(Math.exp(0.4) + 0.1);
   const said = conclusion(table)!;
   expect(said.lead + said.rest).toMatch(
@@ -256,7 +259,29 @@ test('what is measured on the choosing part alone is not drawn, comes last, and 
   // while nothing is reported, all stand beside each other on the choosing part, and that is said
   const early = tableOf(chosen);
   expect(early.rows.filter(({ by }) => by.isElsewhere)).toEqual([]);
+  expect(early.rows.flatMap(({ row, by }) => (isOfChoice(by) ? [row.id] : []))).toHaveLength(2);
   expect(conclusion(early)!.rest).toMatch(/characters of the choosing part/);
+});
+
+test('what was read of a text is said: all of one too short to be cut, and lengths that differ', () => {
+  const short = {
+    ...texts[0]!,
+    id: 'own note',
+    name: 'note',
+    text: 'Too short.',
+    sha256: { quick: 'n', full: 'n' },
+  };
+  const say = (own: MeasureText[]) => {
+    const slice = { ...empty, texts: own };
+    const losses = own.map(() => blocks(0.5));
+    return conclusion(tableOf(measured({ 'run now': losses }, slice)))!.rest;
+  };
+  expect(say([short])).toMatch(/on all 10 characters of note\.$/);
+  expect(say([short, texts[1]!])).toMatch(/on 2.×.10–1.\d{3}.characters\.$/);
+  expect(tableColumns({ ...empty, texts: [short, texts[1]!] }).map(({ isWhole }) => isWhole)).toEqual([
+    true,
+    false,
+  ]);
 });
 
 test('tried merges are in the order of their means, runs and models stay where they are', () => {
@@ -356,6 +381,9 @@ test('of two texts the front is the merges that none beats on one without losing
   const both = measured({ 'tried middle': pair(0.9, 0.9) }, held, 'tuning');
   expect(lossScore(rowOf(both, 'tried middle').mean.tuned!, 'perplexity')).toBeLessThan(middle.mean.value!);
   expect(rowOf(both, 'tried middle').mean.value).toBe(middle.mean.value);
+  // of one without settings it is no tuned number
+  const once = { ...both, found: found(slice.found!.rows.map((row) => ({ ...row, tried: 1 }))) };
+  expect(rowOf(once, 'tried middle').mean.tuned).toBeNull();
   expect(measuredFront({ ...table, columns: table.columns.slice(0, 1) }).points).toEqual([]);
 });
 

@@ -21,6 +21,7 @@ import {
 import { secondsLeft } from '../../reports/time-left';
 import { shortName } from './built-recipe';
 import { type EvaluationRow, targetKey } from './evaluation-rows';
+import { decimalsOf } from './measure-plot';
 import { MEAN, type Measured, type MeasureSlice } from './measure-state';
 import { chosenTaskNames } from './measure-tasks';
 import { partStretches } from './measure-texts';
@@ -39,6 +40,8 @@ export interface TableColumn {
   parts: readonly Part[];
   /** Characters that are scored; 0 of what is not measured by them. */
   characters: number;
+  /** It is too short to be cut into parts. */
+  isWhole: boolean;
 }
 
 /** A number, or why there is none. */
@@ -53,10 +56,14 @@ export interface TableCell {
   apart: number | null;
   /** It is of another part of the text than that of the row all are compared with: it stands beside nothing. */
   isElsewhere: boolean;
+  /** Its difference from that row on this other part; null where that row has no number of it. */
+  gap: Estimate | null;
   /** Losses, text by text. */
   texts: readonly (readonly LossBlock[])[];
   /** The same on the part that it was tuned on; null where it was not. */
   tuned: TableCell['texts'] | null;
+  /** The same on the part that merges are chosen on; null where it was not read. */
+  choosing: TableCell['texts'] | null;
   /** Tokens, or items. */
   count: number;
   /** Cells of one stamp scored the same. */
@@ -86,13 +93,16 @@ export interface MeasureTable extends Pick<Leading<TableRow>, 'leader' | 'isChos
 
 const NO_CELL: TableCell = {
   ...{ state: 'none', value: null, unit: 'perplexity', margin: null, apart: null, texts: [], count: 0 },
-  ...{ stamp: '', measured: null, error: null, tuned: null, isElsewhere: false },
+  ...{ stamp: '', measured: null, error: null, tuned: null, choosing: null, isElsewhere: false, gap: null },
 };
 
 /** Key of a cell. */
 export function cellKey(column: string, part: Part, target: string): string {
   return `${column} ${part} ${target}`;
 }
+
+/** Of a column that is no text of the person's. */
+const NOT_CUT = { characters: 0, isWhole: false };
 
 /** The chosen texts and tasks; without a text those that the contributors generated. */
 export function tableColumns({ texts, amount, found, tasks }: MeasureSlice): TableColumn[] {
@@ -105,18 +115,19 @@ export function tableColumns({ texts, amount, found, tasks }: MeasureSlice): Tab
           (sum, of) => sum + ('text' in of ? of.text.length : 0),
           0,
         ),
+        isWhole: partStretches(text, amount, 'tuning') === partStretches(text, amount),
       }),
     );
   const own = found?.own ? found.texts : [];
   const generated = own.map(({ name }): TableColumn => {
     const id = generatedKey(name);
-    return { ...{ id, kind: 'generated', key: id, parts: TEXT_PARTS, characters: 0 }, name: lastName(name) };
+    return { ...NOT_CUT, ...{ id, kind: 'generated', key: id, parts: TEXT_PARTS }, name: lastName(name) };
   });
   const scored = chosenTaskNames(tasks).map(({ name, sha256 }): TableColumn => {
     const isCut = found?.texts.some((text) => text.kind === 'task' && text.name === name);
     const key = JSON.stringify([name, sha256 ?? '', tasks.limit, tasks.fewshot]);
     const parts: readonly Part[] = isCut ? TEXT_PARTS : ['all'];
-    return { ...{ id: `task ${name}`, kind: 'task', name, key, parts, characters: 0 } };
+    return { ...NOT_CUT, ...{ id: `task ${name}`, kind: 'task', name, key, parts } };
   });
   return [...(chosen.length > 0 ? chosen : generated), ...scored];
 }
@@ -147,17 +158,20 @@ export function measureTable(rows: readonly EvaluationRow[], measure: MeasureSli
   const leader = first?.own;
   const compared = made.map((own): TableRow => {
     if (!leader) return own;
-    const against = (cell: TableCell, other: TableCell) => ({
-      ...cell,
-      apart: apartOf(cell, other, comparisons),
-      isElsewhere: cell.state === 'done' && other.state === 'done' && cell.stamp !== other.stamp,
-    });
+    const against = (cell: TableCell, other: TableCell) => {
+      const isElsewhere = cell.state === 'done' && other.state === 'done' && cell.stamp !== other.stamp;
+      // rivals were compared on more text
+      const same = other.choosing?.map((blocks, t) => blocks.slice(0, cell.texts[t]?.length));
+      const gap =
+        isElsewhere && partIn(cell) === 'choosing' && same ? pairedDifference(cell.texts, same) : null;
+      return { ...cell, apart: apartOf(cell, other, comparisons), isElsewhere, gap };
+    };
     const cells = own.cells.map((cell, c) => against(cell, leader.cells[c]!));
     const mean = against(own.mean, leader.mean);
     return { ...own, cells, mean, by: against(own.by, leader.by) };
   });
-  const value = ({ by: { texts } }: TableRow) =>
-    texts.length > 0 ? meanLoss(texts).mean : Number.POSITIVE_INFINITY;
+  const value = ({ by: { texts, gap } }: TableRow) =>
+    gap?.mean ?? (texts.length > 0 ? meanLoss(texts).mean : Number.POSITIVE_INFINITY);
   const groups = ['runs', 'tried', 'models'];
   const order = (a: TableRow, b: TableRow) =>
     groups.indexOf(a.row.group) - groups.indexOf(b.row.group) ||
@@ -176,10 +190,14 @@ function tableCell(row: EvaluationRow, column: TableColumn, measure: MeasureSlic
   const measured = known[at];
   if (measured && 'blocks' in measured) {
     const stamp = `${parts[at]} ${measured.score?.info.dataset ?? ''}`;
-    const first = parts[at] !== 'tuning' && measure.cells.get(cellKey(column.key, 'tuning', target));
-    const tuned = first && 'blocks' in first ? [first.blocks] : null;
+    const lossesOn = (part: Part) => {
+      const own = measure.cells.get(cellKey(column.key, part, target));
+      return own && 'blocks' in own ? [own.blocks] : null;
+    };
+    const isTuned = measure.found?.rows.some((of) => of.tried > 1 && targetKey(of.target) === target);
+    const tuned = isTuned && parts[at] !== 'tuning' ? lossesOn('tuning') : null;
     return numberOf([measured.blocks], column.kind === 'task' ? 'accuracy' : 'perplexity', {
-      ...{ stamp, measured, tuned },
+      ...{ stamp, measured, tuned, choosing: lossesOn('choosing') },
     });
   }
   if (keys.some((key) => measure.running.has(key))) return { ...NO_CELL, state: 'running' };
@@ -197,7 +215,7 @@ export function lossScore(texts: TableCell['texts'], unit: TableCell['unit']): n
 function numberOf(
   texts: TableCell['texts'],
   unit: TableCell['unit'],
-  rest: Pick<TableCell, 'stamp' | 'measured' | 'tuned'>,
+  rest: Pick<TableCell, 'stamp' | 'measured' | 'tuned' | 'choosing'>,
 ): TableCell {
   const loss = meanLoss(texts);
   const value = lossScore(texts, unit);
@@ -221,14 +239,13 @@ function meanCell(cells: readonly TableCell[]): TableCell {
   const state = (['running', 'none', 'failed'] as const).find((one) => cells.some((c) => c.state === one));
   if (state) return { ...NO_CELL, state, error: cells.find(({ error }) => error)?.error ?? null };
   const stamp = cells.map((cell) => cell.stamp).join();
+  const on = (part: 'tuned' | 'choosing') =>
+    cells.every((cell) => cell[part]) ? cells.flatMap((cell) => cell[part]!) : null;
+  const rest = { stamp, measured: null, tuned: on('tuned'), choosing: on('choosing') };
   return numberOf(
     cells.flatMap(({ texts }) => texts),
     'perplexity',
-    {
-      stamp,
-      measured: null,
-      tuned: cells.every(({ tuned }) => tuned) ? cells.flatMap((c) => c.tuned!) : null,
-    },
+    rest,
   );
 }
 
@@ -241,6 +258,9 @@ function apartOf(cell: TableCell, other: TableCell, comparisons: number): number
 
 /** The part of the text, or of the items, that a number is of. */
 export const partIn = ({ stamp }: TableCell) => stamp.split(' ')[0] as Part;
+
+/** A number of what merges are chosen by, which says less than what is reported. */
+export const isOfChoice = (cell: TableCell) => ['tuning', 'choosing'].includes(partIn(cell));
 
 /** Rows of which most is known of those with a merge, all measured on the same. */
 function mostKnown(rows: readonly TableRow[]): TableRow[] {
@@ -268,7 +288,14 @@ export function conclusion(table: MeasureTable, id = table.leader?.row.id): Conc
   const left = table.rows.filter(
     ({ row, by }) => row.group !== 'models' && by.isElsewhere && partIn(by) === 'choosing',
   ).length;
-  return concluded(of, { ...table, all, leader, scope: scopeWords(table), left });
+  const digit =
+    10 **
+      -decimalsOf(
+        table,
+        all.map(({ own }) => own.by),
+      ) /
+    leader.own.by.value!;
+  return concluded(of, { ...table, all, leader, scope: scopeWords(table), left, least: digit / 2 });
 }
 
 /** `on 4 × 1 500 characters`. */
@@ -282,10 +309,12 @@ function scopeWords({ columns, by, leader }: MeasureTable): string {
   if (first?.kind === 'generated') {
     return `on ${formatCounted(count, 'token')}${of} that the contributors generated`;
   }
-  const characters = formatCount(Math.max(...own.map((column) => column.characters)));
+  const lengths = own.map((column) => column.characters);
+  const [least, most] = [Math.min(...lengths), Math.max(...lengths)];
+  const characters = `${least < 0.9 * most ? `${formatCount(least)}–` : ''}${formatCount(most)}`;
   return own.length > 1
     ? `on ${own.length}\u00a0×\u00a0${characters}\u00a0characters${of}`
-    : `on ${characters} characters${of || ` of ${first!.name}`}`;
+    : `on ${first!.isWhole ? 'all ' : ''}${characters} characters${of || ` of ${first!.name}`}`;
 }
 
 // Of one merge alone.

@@ -22,7 +22,6 @@ import { findProgress, type JobProgress, runningProgress } from './job-state';
 import type { Cell, Measured } from './measure-state';
 import {
   cellKey,
-  conclusion,
   expectedSeconds,
   generatedKey,
   type MissingCell,
@@ -385,15 +384,6 @@ export async function findTheBest(studio: Studio): Promise<void> {
     return notify(studio, 'note', `No merge that was tried is better than ${best.label}.`, hint);
   }
   takeSettings(studio, best.target.recipe);
-  const after = studio.store.getState();
-  const rows = tableRows(after);
-  const own = rows.find(({ current }) => current);
-  const said = own && conclusion(measureTable(rows, after.measure), own.id);
-  const words = said ? `${said.lead}${said.rest} ` : '';
-  notify(
-    studio,
-    'note',
-    `The recipe is now ${best.label}.`,
-    `${words}Merge writes it; undo brings yours back.`,
-  );
+  // how good it is says the table, which may learn more
+  notify(studio, 'note', `The recipe is now ${best.label}.`, 'Merge writes it; undo brings yours back.');
 }
