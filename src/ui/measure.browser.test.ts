@@ -1,31 +1,17 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
-import { closeStudio, idle, openStudio, show, waitFor } from './open-studio.test.support';
+import { button, column, measureButton, open, row, text } from './measure.test.support';
+import { closeStudio, idle, openStudio, waitFor } from './open-studio.test.support';
 import type { StudioWorker } from './state/studio';
-import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
+import { fixtureWorker } from './worker.test.fixture';
 import { holding } from './worker-running.test.fixture';
 
 afterEach(closeStudio);
 
-/** Opens the studio at its Measure tab, with a fake worker. */
-async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {
-  const { studio } = await openStudio(options, change);
-  await show('Measure');
-  await expect.element(text('kitchen')).toBeVisible();
-  return studio;
-}
-
-const text = (name: string) =>
-  page.getByRole('group', { name: 'Texts to measure on' }).getByRole('button', { name, exact: true });
-const button = (name: string | RegExp) => page.getByRole('button', { name, exact: typeof name === 'string' });
-const measureButton = () => button(/^Measure( \d|$)/);
-/** A row, with a letter before its name or without. */
-const row = (name: string) => page.getByRole('row', { name: new RegExp(`^[A-D]?\\s?${name}`) });
 const findButton = () =>
   page.getByRole('region', { name: 'Table of measurements' }).getByRole('button', { name: 'Find the best' });
 const front = () => page.getByRole('img', { name: /^The front between common and kitchen: / });
-const column = (name: string) => page.getByRole('columnheader', { name, exact: true });
 
 test('measuring fills the table, every number with its error; after an edit only the merge is missing', async () => {
   const studio = await open();
@@ -125,6 +111,13 @@ test('what was tried comes row by row, the best first; one is used; whole texts 
   await button(/^the first 4.500 characters$/).click();
   expect(studio.store.getState().measure.amount).toBe('full');
   await expect.element(measureButton()).toHaveAccessibleName(/20\snumbers/);
+  // with those that cannot be told apart go the models that they are judged by
+  await button('full texts').click();
+  await button(/^Measure these on full texts, about/).click();
+  await idle(studio);
+  expect(studio.store.getState().measure.amount).toBe('full');
+  const models = document.querySelectorAll('.measure-table tbody:nth-of-type(3) tr:not(.measure-group)');
+  for (const model of models) expect(model.querySelectorAll('.measure-value')).toHaveLength(5);
 });
 
 test('in the run bar one press tries merges and makes the best the recipe; stopped, the recipe stays', async () => {
@@ -327,85 +320,6 @@ test('without a text the contributors generate one: columns by their names, and 
   expect(findBest.mock.calls.at(-1)![0].also!.length).toBeGreaterThan(1);
   await waitFor(() => expect(document.querySelector('[data-faint]')).toBeNull());
   expect(tried()).toBe(count);
-});
-
-// Tasks.
-
-const task = (name: string) =>
-  page.getByRole('dialog', { name: 'Tasks' }).getByRole('button', { name, exact: true });
-
-/** Only the sample's task is measured. */
-async function openTask(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {
-  const studio = await open(options, change);
-  for (const name of ['common', 'kitchen', 'harbour', 'workshop']) await text(name).click();
-  await button('task').click();
-  await task('Sample trades').click();
-  return studio;
-}
-
-test('a task is a column: accuracy with its error, and the sentence by its paired error', async () => {
-  const studio = await openTask();
-  await page.getByLabelText('items per task').fill('30');
-  await userEvent.keyboard('{Enter}');
-  await userEvent.keyboard('{Escape}');
-  await column('sample_trades').getByRole('button').click();
-  await measureButton().click();
-  await idle(studio);
-  // wrong at every second item, at every third; the merge at every sixth
-  await expect
-    .element(
-      row('base')
-        .getByRole('cell')
-        .nth(0)
-        .getByText(/^50\.0/),
-    )
-    .toBeVisible();
-  await expect
-    .element(
-      row('kitchen')
-        .getByRole('cell')
-        .nth(0)
-        .getByText(/^66\.7/),
-    )
-    .toBeVisible();
-  await expect.element(page.getByText(/better than the base by .*points.* on 30\sitems/)).toBeVisible();
-  // in the strip of runs, and again on a later visit
-  await show('Layers');
-  const strip = page.getByRole('region', { name: 'Runs' });
-  await expect.element(strip.getByText(/sample_trades acc 0\.833 ± 0\.069/)).toBeVisible();
-  await openStudio();
-  await expect.element(strip.getByText(/sample_trades acc 0\.833 ± 0\.069/)).toBeVisible();
-});
-
-test('stopping keeps the items that are done; a task is chosen by its subset', async () => {
-  const asked: unknown[] = [];
-  const held = fixtureWorker({ hold: holding(3) });
-  const studio = await openTask(
-    {},
-    {
-      scoreTasks: (request, tell) => {
-        asked.push(request.tasks);
-        return held.scoreTasks(request, tell);
-      },
-      cancel: () => held.cancel(),
-    },
-  );
-  await task('Sample trades').click();
-  await task('MMLU').click();
-  await page.getByLabelText('MMLU subset').selectOptions('virology');
-  await userEvent.keyboard('{Escape}');
-  await measureButton().click();
-  const done = () => {
-    const [cell] = [...studio.store.getState().measure.cells.values()];
-    return cell && 'blocks' in cell ? cell.blocks.length : 0;
-  };
-  await waitFor(() => expect(done()).toBe(3));
-  await button('Stop').click();
-  await idle(studio);
-  expect(done()).toBe(3);
-  expect(asked).toEqual([[{ name: 'mmlu_virology' }]]);
-  // they count until the whole is measured, which is still offered
-  await expect.element(measureButton()).toHaveAccessibleName(/5\snumbers/);
 });
 
 test('on a phone every number is in view, and a name stays there when the table scrolls', async () => {

@@ -6,9 +6,9 @@ import { QUICK_CHARACTERS } from '../../reports/text-parts';
 import { LinkButton } from '../parts/Button';
 import { ErrorCard } from '../parts/Message';
 import { measure, openMeasure, whyNotMeasure } from '../state/measure';
+import { conclusion } from '../state/measure-conclusion';
 import type { MeasureText } from '../state/measure-state';
 import {
-  conclusion,
   expectedSeconds,
   isOfChoice,
   measureTable,

@@ -3,11 +3,11 @@ import type { BestRow, TextPart } from '../../reports/find-best';
 import type { LossBlock } from '../../reports/paired-error';
 import { sampleModels } from '../worker.test.fixture';
 import { evaluationRows, modelsKey, tableRows, targetKey } from './evaluation-rows';
+import { conclusion } from './measure-conclusion';
 import { decimalsOf, measuredFront, placeOn, plotScale } from './measure-plot';
 import { initialMeasure, type Measured, type MeasureSlice, type MeasureText } from './measure-state';
 import {
   cellKey,
-  conclusion,
   expectedSeconds,
   generatedKey,
   isOfChoice,
@@ -264,24 +264,13 @@ test('what is measured on the choosing part alone is not drawn, comes last, and 
 });
 
 test('what was read of a text is said: all of one too short to be cut, and lengths that differ', () => {
-  const short = {
-    ...texts[0]!,
-    id: 'own note',
-    name: 'note',
-    text: 'Too short.',
-    sha256: { quick: 'n', full: 'n' },
-  };
+  const short = { ...texts[0]!, id: 'own note', name: 'note', text: 'Too short.' };
   const say = (own: MeasureText[]) => {
-    const slice = { ...empty, texts: own };
-    const losses = own.map(() => blocks(0.5));
-    return conclusion(tableOf(measured({ 'run now': losses }, slice)))!.rest;
+    const slice = measured({ 'run now': own.map(() => blocks(0.5)) }, { ...empty, texts: own });
+    return conclusion(tableOf(slice))!.rest;
   };
   expect(say([short])).toMatch(/on all 10 characters of note\.$/);
   expect(say([short, texts[1]!])).toMatch(/on 2.×.10–1.\d{3}.characters\.$/);
-  expect(tableColumns({ ...empty, texts: [short, texts[1]!] }).map(({ isWhole }) => isWhole)).toEqual([
-    true,
-    false,
-  ]);
 });
 
 test('tried merges are in the order of their means, runs and models stay where they are', () => {

@@ -1,15 +1,8 @@
-/** The table of the Measure tab: columns, numbers with their errors, what is missing, and what follows from it. Pure. */
+/** The table of the Measure tab: columns, numbers with their errors, and what is missing. Pure. */
 
 import type { ErrorReport } from '../../errors';
-import { formatCount, formatCounted } from '../../formats/quantity';
 import type { Recipe } from '../../formats/recipe';
-import {
-  type Conclusion as ConclusionOf,
-  type Contender,
-  conclusion as concluded,
-  type Leading,
-  leading,
-} from '../../reports/conclusion';
+import { type Contender, type Leading, leading } from '../../reports/conclusion';
 import { TEXT_PARTS, type TextPart } from '../../reports/find-best';
 import {
   type Estimate,
@@ -21,7 +14,6 @@ import {
 import { secondsLeft } from '../../reports/time-left';
 import { shortName } from './built-recipe';
 import { type EvaluationRow, targetKey } from './evaluation-rows';
-import { decimalsOf } from './measure-plot';
 import { MEAN, type Measured, type MeasureSlice } from './measure-state';
 import { chosenTaskNames } from './measure-tasks';
 import { partStretches } from './measure-texts';
@@ -263,59 +255,18 @@ export const partIn = ({ stamp }: TableCell) => stamp.split(' ')[0] as Part;
 export const isOfChoice = (cell: TableCell) => ['tuning', 'choosing'].includes(partIn(cell));
 
 /** Rows of which most is known of those with a merge, all measured on the same. */
-function mostKnown(rows: readonly TableRow[]): TableRow[] {
+export function mostKnown(rows: readonly TableRow[]): TableRow[] {
   const rank = ({ by }: TableRow) => [...TEXT_PARTS, 'all'].indexOf(partIn(by));
   const merges = rows.filter(({ row, by }) => row.group !== 'models' && by.state === 'done');
   const most = merges.toSorted((a, b) => rank(b) - rank(a))[0]?.by.stamp;
   return rows.filter(({ by }) => by.state === 'done' && by.stamp === most);
 }
 
-// What follows.
-
-export type Conclusion = ConclusionOf<{ own: TableRow }>;
-
-const contender = (own: TableRow): Contender & { own: TableRow } => ({
+/** A row as a merge is compared with. */
+export const contender = (own: TableRow): Contender & { own: TableRow } => ({
   ...{ own, label: own.row.label, texts: own.by.texts },
   kind: own.row.group !== 'models' ? 'merge' : own.row.id === 'base' ? 'base' : 'contributor',
 });
-
-/** What can be said of a merge of the table, its leader if none is named; null before it was measured. */
-export function conclusion(table: MeasureTable, id = table.leader?.row.id): Conclusion | null {
-  const all = mostKnown(table.rows).map(contender);
-  const of = all.find(({ own }) => own.row.id === id);
-  const leader = all.find(({ own }) => own.row.id === table.leader?.row.id);
-  if (!of || !leader) return null;
-  const left = table.rows.filter(
-    ({ row, by }) => row.group !== 'models' && by.isElsewhere && partIn(by) === 'choosing',
-  ).length;
-  const digit =
-    10 **
-      -decimalsOf(
-        table,
-        all.map(({ own }) => own.by),
-      ) /
-    leader.own.by.value!;
-  return concluded(of, { ...table, all, leader, scope: scopeWords(table), left, least: digit / 2 });
-}
-
-/** `on 4 × 1 500 characters`. */
-function scopeWords({ columns, by, leader }: MeasureTable): string {
-  const own = columns.filter(({ id, kind }) => (by === MEAN ? kind !== 'task' : id === by));
-  const [first] = own;
-  const { count } = leader!.by;
-  const part = partIn(leader!.by);
-  const of = part !== 'reporting' && part !== 'all' && part ? ` of the ${part} part` : '';
-  if (first?.kind === 'task') return `on ${formatCounted(count, 'item')}${of}`;
-  if (first?.kind === 'generated') {
-    return `on ${formatCounted(count, 'token')}${of} that the contributors generated`;
-  }
-  const lengths = own.map((column) => column.characters);
-  const [least, most] = [Math.min(...lengths), Math.max(...lengths)];
-  const characters = `${least < 0.9 * most ? `${formatCount(least)}–` : ''}${formatCount(most)}`;
-  return own.length > 1
-    ? `on ${own.length}\u00a0×\u00a0${characters}\u00a0characters${of}`
-    : `on ${first!.isWhole ? 'all ' : ''}${characters} characters${of || ` of ${first!.name}`}`;
-}
 
 // Of one merge alone.
 
