@@ -83,3 +83,18 @@ test('of many files, those that were read last are in memory', () => {
   for (const { bytes } of files.toReversed()) expect(bytes(20, 30)).toEqual(file.subarray(20, 30));
   expect(files.map(({ reads }, i) => reads.length - before[i]!)).toEqual([1, ...Array(MOST_AHEAD).fill(0)]);
 });
+
+test('where more than is asked for takes waiting, what is asked for is served', () => {
+  const ready = 5000;
+  const { readNow } = readingAhead({
+    ...bufferSource(file),
+    readNow(begin, end, into) {
+      if (end <= ready) into.set(file.subarray(begin, end));
+      return end <= ready;
+    },
+  });
+  const into = new Uint8Array(1000);
+  const served = [0, 1, 2, 3, 4, 5].map((k) => readNow!(1000 * k, 1000 * (k + 1), into));
+  expect(served).toEqual([true, true, true, true, true, false]);
+  expect(into).toEqual(file.subarray(4000, 5000));
+});

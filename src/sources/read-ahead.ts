@@ -42,7 +42,11 @@ export function readingAhead<T extends ByteSource>(source: T): T {
     if (!follows || end - at > AHEAD_BYTES / 4) return source.readNow!(at, end, rest);
     empty(window);
     const bytes = spareArray(Math.min(AHEAD_BYTES, byteLength - at));
-    if (!source.readNow!(at, at + bytes.length, bytes)) return false;
+    if (!source.readNow!(at, at + bytes.length, bytes)) {
+      // a piece of a download that was not looked at yet takes waiting; what is asked for may not reach it
+      giveBack(bytes.buffer);
+      return source.readNow!(at, end, rest);
+    }
     Object.assign(window, { begin: at, bytes });
     filled.add(window);
     rest.set(bytes.subarray(0, rest.length));
