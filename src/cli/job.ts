@@ -20,7 +20,7 @@ import { isHubAddress, type Place, usage } from './arguments';
 import { readGiven } from './input-files';
 import { hubCacheFolder, lookUpModels, orNeighbor, publishedNames, requireModelNames } from './model-lookup';
 import type { CommandWorker } from './node-worker';
-import { problemLines } from './print';
+import { problemLines, STRICT } from './print';
 import { publishedTexts, readCalibrationTexts, renameTexts } from './recipe-texts';
 
 /** A recipe with its models opened in a session of the worker: everything `plan` and `merge` have in common. */
@@ -227,8 +227,6 @@ export async function openNamed<const N extends readonly string[]>(
 export function isAccepted({ clean, problems }: PlanReport, strict: boolean): boolean {
   return clean && !(strict && problems.some(({ code }) => STRICT.includes(code)));
 }
-
-const STRICT = ['KeyIgnored', 'ParameterIgnored'];
 
 /** A recipe where the name is a recipe file, else the recipe that copies a model; and the file its models are beside. */
 export async function readSubject(name: string, workingFolder: string) {

@@ -4,6 +4,7 @@ import type { Progress } from '../reports/job';
 import type { PlanReport } from '../reports/plan';
 import { bestRowText, bestText } from './best-text';
 import { planText, problemLines, progressPrinter, progressText } from './print';
+import { evaluationsText, scoresText } from './verbs/evaluate';
 import { verifiedMerge, verifyText } from './verify-text';
 
 const plain = (text: string) => text.replaceAll(/[\u00a0\u202f]/g, ' ');
@@ -123,6 +124,67 @@ test('a verification says how far the tensors that differ are', () => {
   expect(plain(verifyText({ ...found, shards: [shard([])], agrees: true, files: all }))).toContain(
     'The bytes agree with its recipe: 1 shard; 3 other files as written',
   );
+});
+
+test('of models without a plan only the mistakes are printed; names without effect, with the option that refuses them', () => {
+  const { problems } = report;
+  const empty = { ...report, tensors: [], elsewhere: [{ setting: 'dtype', consequence: 'It differs.' }] };
+  expect(planText(empty, 'passthrough')).toBe(problemLines(problems).slice(1, 4).join('\n'));
+  for (const code of ['KeyIgnored', 'ParameterIgnored'])
+    expect(problemLines([{ ...problems[0]!, code }]).at(-1)).toMatch(/--strict/);
+  expect(problemLines(problems).join()).not.toContain('--strict');
+});
+
+test('two that few blocks or items do not tell apart are said to be few, with what it takes', () => {
+  const losses = (by: number, count: number) =>
+    Array.from({ length: count }, (_, i) => ({ loss: 64 * (1 + by * (1 + (i % 3))), tokens: 64 }));
+  const protocol = { window: 256, stride: 128, bos: null };
+  const computed = { seconds: 1, engine: 'cpu', adapter: '', peakBytes: 1 } as const;
+  const lineOf = (by: number, count: number) => {
+    const models = [0, by].map((more) => {
+      const blocks = losses(more, count);
+      const means = { perplexity: 2, meanNll: 1, bitsPerByte: 1 };
+      return {
+        bytes: 1,
+        outcomes: [{ report: { ...computed, ...means, protocol, tokens: 64 * count, blocks } }],
+      };
+    });
+    return plain(evaluationsText({ models, seconds: 1 }, ['a', 'b']).split('\n')[2]!);
+  };
+  const few = 'are few for Student’s t: take a text of 640 tokens or more)';
+  // more than three times its error, which is that of two degrees of freedom
+  expect(lineOf(0.1, 3)).toContain(`0.20000 ± 0.05774, cannot be told apart (3 blocks ${few}`);
+  expect(lineOf(0.001, 1)).toContain('0.00100, cannot be told apart (1 block is few for');
+  expect(lineOf(0, 12)).toMatch(/0\.00000 ± 0\.00000, cannot be told apart$/);
+  const task = {
+    ...{ task: 't', version: 1, outputType: 'multiple_choice' as const },
+    ...{ dataset: null, subset: null, split: null, metrics: ['acc'] },
+    ...{ fewshot: 0, original: 4, effective: 4, sampleSeed: null },
+  };
+  const scored = (values: number[]) => ({
+    ...{ tokens: 4, seconds: 1, engine: null },
+    tasks: [
+      {
+        score: {
+          metrics: { acc: { value: 0.5, stderr: 0.25 } },
+          items: values.map((acc, docId) => ({
+            ...{ docId, target: 0, loglikelihoods: [], isGreedy: [], values: { acc } },
+          })),
+        },
+      },
+    ],
+  });
+  const of = (values: number[]) =>
+    plain(scoresText({ tasks: [task], models: [values, values].map(scored) }, ['a', 'b']));
+  expect(of([0, 1, 0, 1])).toMatch(
+    /over 4 items, cannot be told apart \(4 items are few .*: take 10 or more\)$/,
+  );
+  expect(of(Array.from({ length: 10 }, () => 1))).toMatch(/over 10 items, cannot be told apart$/);
+});
+
+test('progress of which nothing is counted yet has no count', () => {
+  for (const phase of ['preparing', 'running', 'downloading'] as const)
+    expect(progressText({ phase, done: 0, total: 0, rate: 0, secondsLeft: null })).toBe(phase);
 });
 
 test('progress is one line', () => {

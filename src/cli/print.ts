@@ -17,12 +17,20 @@ import type { EvaluateReport, RunningProgress } from '../reports/evaluate';
 import type { TensorProgress } from '../reports/job';
 import { cutWords } from '../reports/lora';
 import type { MergeReport } from '../reports/merge';
-import { meanLoss } from '../reports/paired-error';
+import { BLOCK_TOKENS, ENOUGH_BLOCKS, meanLoss } from '../reports/paired-error';
 import type { PlanProblem, PlanReport, StreamReport } from '../reports/plan';
 import { isQuiet } from './arguments';
 
+/** Problems that `--strict` makes mistakes of: names without effect. */
+export const STRICT = ['KeyIgnored', 'ParameterIgnored'];
+
 /** A plan as text: what it costs, every output tensor, and at the end, where they are seen, the problems. */
 export function planText(plan: PlanReport, method: string): string {
+  if (!plan.clean && plan.tensors.length === 0) {
+    return problemLines(plan.problems.filter(({ severity }) => severity === 'error'))
+      .slice(1)
+      .join('\n');
+  }
   const names = plan.contributors.map((name) => displayName(name));
   const copied = plan.tensors.filter((tensor) => tensor.copied).length;
   const elements = plan.tensors.reduce((sum, tensor) => sum + tensor.elements, 0);
@@ -98,6 +106,8 @@ export function problemLines(problems: readonly PlanProblem[]): string[] {
         `  ${remedy}`,
       ]),
   );
+  if (problems.some(({ code }) => STRICT.includes(code)))
+    lines.push('  With --strict, plan and merge refuse names without effect.');
   return lines.length > 0 ? ['', ...lines] : [];
 }
 
@@ -137,7 +147,7 @@ function runningText({ phase, done, total, rate, secondsLeft }: RunningProgress)
       : `${formatCount(Math.round(done))}/${formatCounted(total, 'token')}`;
   const parts = [
     phase,
-    amount,
+    ...(total > 0 ? [amount] : []),
     ...(rate > 0
       ? [phase === 'downloading' ? formatRate(rate) : `${formatCount(Math.round(rate))} tokens/s`]
       : []),
@@ -167,6 +177,17 @@ export function someNames(names: readonly string[]): string {
 export function errorText({ perplexity, blocks }: EvaluateReport): string {
   const { stderr } = meanLoss([blocks ?? []]);
   return stderr === null ? '' : ` ± ${(perplexity * stderr).toFixed(4)}`;
+}
+
+/**
+ * That two are not told apart, and why where a text is too short for it: Student's t asks more of the error of few blocks.
+ * @param unit of what the error is
+ */
+export function alikeWords(count: number, unit: 'block' | 'item'): string {
+  if (count >= ENOUGH_BLOCKS) return 'cannot be told apart';
+  const take = unit === 'block' ? `a text of ${ENOUGH_BLOCKS * BLOCK_TOKENS} tokens` : ENOUGH_BLOCKS;
+  const few = `${formatCounted(count, unit)} ${count === 1 ? 'is' : 'are'} few for Student’s t`;
+  return `cannot be told apart (${few}: take ${take} or more)`;
 }
 
 /** What ± is in a table. @param comparisons that are told apart in it */

@@ -13,8 +13,10 @@ export interface LossBlock {
 export type TextBlocks = readonly (readonly LossBlock[])[];
 
 /** Fewest tokens of a block, and most blocks of a text: longer texts have longer blocks. */
-const BLOCK_TOKENS = 64;
+export const BLOCK_TOKENS = 64;
 const MOST_BLOCKS = 128;
+/** Blocks from which on Student's t asks for less than a sixth more than of very many. */
+export const ENOUGH_BLOCKS = 10;
 
 /** Why a number has no error. */
 export const TOO_SHORT = 'Too short for an error: a text needs 1\u202f200 characters or more.';

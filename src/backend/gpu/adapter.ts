@@ -88,6 +88,7 @@ export async function requestDevice(): Promise<{ device: GPUDevice; info: Adapte
 }
 
 export function noWebGpu(why: string, cause?: unknown): AmalgamError {
-  const hint = 'Choose the CPU engine, a browser with WebGPU enabled, or install a graphics driver.';
+  const hint =
+    'Choose the CPU engine (--engine cpu in a terminal), a browser with WebGPU enabled, or install a graphics driver.';
   return new AmalgamError('NoWebGpu', why, hint, { cause });
 }

@@ -15,7 +15,15 @@ import type { WorkerCalls } from '../../worker/calls';
 import { type Arguments, defineVerb, type Place, runOptions, usage } from '../arguments';
 import { changeCard, itemsOf, readInput, readTextFile, taskSource } from '../input-files';
 import { openTargets } from '../job';
-import { columns, datasetText, errorText, errorWords, evaluateText, withProgress } from '../print';
+import {
+  alikeWords,
+  columns,
+  datasetText,
+  errorText,
+  errorWords,
+  evaluateText,
+  withProgress,
+} from '../print';
 import { reportWriter } from '../report-file';
 
 const oneInput = { either: 'input', needed: true } as const;
@@ -161,7 +169,7 @@ async function readDataset(
  * A line for each model with its error, and what differs from the first beyond the error. Where models cut the text into other
  * tokens, their bits per byte stand beside.
  */
-function evaluationsText(
+export function evaluationsText(
   { models, seconds }: Pick<EvaluateManyReport, 'models' | 'seconds'>,
   names: readonly string[],
 ): string {
@@ -179,12 +187,12 @@ function evaluationsText(
     }
     const { perplexity, meanNll, tokens, leftOut } = report;
     const without = leftOut ? ` (${counted(leftOut, 'conversation')} refused by its chat template)` : '';
-    const apart = i > 0 && first ? pairedDifference([report.blocks ?? []], [first.blocks ?? []]) : null;
-    const words = { lower: 'better', higher: 'worse', alike: 'cannot be told apart' }[
-      verdict(apart, names.length - 1)
-    ];
-    const against =
-      apart && apart.stderr !== null ? `${apart.mean.toFixed(5)} ± ${apart.stderr.toFixed(5)}, ${words}` : '';
+    const { blocks } = report;
+    const apart = i > 0 && first?.blocks && blocks ? pairedDifference([blocks], [first.blocks]) : null;
+    const alike = alikeWords(blocks?.length ?? 0, 'block');
+    const words = { lower: 'better', higher: 'worse', alike }[verdict(apart, names.length - 1)];
+    const error = apart?.stderr == null ? '' : ` ± ${apart.stderr.toFixed(5)}`;
+    const against = apart ? `${apart.mean.toFixed(5)}${error}, ${words}` : '';
     const figure = `${perplexity.toFixed(4)}${errorText(report)}`;
     const bits = isCutAlike ? [] : [report.bitsPerByte?.toFixed(4) ?? ''];
     return [names[i]!, figure, ...bits, meanNll.toFixed(5), `${tokens}${without}`, against];
@@ -196,7 +204,10 @@ function evaluationsText(
 }
 
 /** A line for each model, task and metric, and one for each comparison with the first model. */
-function scoresText(report: ScoreTasksReport, names: readonly string[]): string {
+export function scoresText(
+  report: Pick<ScoreTasksReport, 'models' | 'tasks'>,
+  names: readonly string[],
+): string {
   const rows = report.models.flatMap((model, m) =>
     report.tasks.flatMap(({ task, fewshot, effective }, t) => {
       const outcome = model.tasks[t];
@@ -221,7 +232,7 @@ function scoresText(report: ScoreTasksReport, names: readonly string[]): string 
   const tests = comparisons(report).map(
     ({ task, metric, a, b, difference, stderr, items, verdict: found }) => {
       const error = stderr === null ? '' : ` ± ${stderr.toFixed(4)}`;
-      const words = found === 'alike' ? 'cannot be told apart' : found;
+      const words = found === 'alike' ? alikeWords(items, 'item') : found;
       return `${names[b]} against ${names[a]} on ${task}, ${metric}: ${difference >= 0 ? '+' : ''}${difference.toFixed(4)}${error} over ${counted(items, 'item')}, ${words}`;
     },
   );
