@@ -139,8 +139,6 @@ export function bestText(report: FindBestReport): string {
         ]
       : []),
     `* ${displayName(chosen.label)}: chosen on the choosing part${isModel ? ', where no merge was better than it beyond the error' : ''}.`,
-    `±: 95 %${comparisons > 1 ? ` for all ${comparisons} comparisons together` : ''}. Numbers without ± are compared by the differences beside them alone.`,
-    '–: not measured there: a model has no settings to tune, and on the reporting part are those that may be the best, as far as the time goes.',
     ...(shares.length > 0
       ? [`Of what the contributors gained on their own text it keeps ${shares.join(', ')}.`]
       : []),
@@ -148,6 +146,8 @@ export function bestText(report: FindBestReport): string {
     ...(overlap !== null && overlap > OVERLAPS
       ? ['The contributors know some of the same: text of your own would say more about λ.']
       : []),
+    `±: 95 %${comparisons > 1 ? ` for all ${comparisons} comparisons together` : ''}. Numbers without ± are compared by the differences beside them alone.`,
+    '–: not measured there: a model has no settings to tune, and on the reporting part are those that may be the best, as far as the time goes.',
     ...(lately && report.ended !== 'converged'
       ? [
           `The last step (${lately.step}) brought ${lately.gain.toFixed(4)} in ${formatSeconds(lately.seconds)}.`,

@@ -2,13 +2,14 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { noWebGpu } from '../backend/gpu/adapter';
 import { errorReport } from '../errors';
 import { openerOf, recipeOf, tinyModel } from '../inputs/memory-models.test.support';
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/recipe-plan';
 import type { PlanReport } from '../reports/plan';
 import { openTask, shippedTasks } from '../tasks/shipped';
-import { flagOf, flagsOf, optionValue, type Place } from './arguments';
+import { engineOptions, flagOf, flagsOf, optionValue, type Place } from './arguments';
 import { helpText, parseCommand, USAGE } from './command';
 import { isAccepted } from './job';
 import { checkReportPlace, writeWhole } from './report-file';
@@ -100,7 +101,9 @@ describe('parseCommand', () => {
     for (const { name, options } of VERBS.filter(({ name }) => !['join', 'mcp'].includes(name)))
       expect(options, name).toHaveProperty('hub');
     expect(helpText('evaluate')).toMatch(/--text FILE.*--task NAME.*model-index.*side\s+by\s+side/s);
-    expect(helpText('search')).toMatch(/--text FILE.*--task NAME.*goes\s+on\s+from\s+there/s);
+    expect(helpText('search')).toMatch(
+      /--text FILE.*--task NAME.*another\s+--out.*goes\s+on\s+from\s+there/s,
+    );
     expect(helpText('collapse')).toMatch(/--similarity 0.75.*--measure/s);
     expect(() => helpText('frob')).toThrow('There is no command frob.');
     expect(helpText('plan')).not.toContain('merge <recipe.yml>');
@@ -145,6 +148,11 @@ describe('parseCommand', () => {
     [['plan', 'a.yml', '--hub', 'file:///etc'], '--hub is file:///etc'],
   ])('%j is refused in words', (args, words) => {
     expect(refused(args)).toMatchObject({ code: 'Usage', message: expect.stringContaining(words) });
+  });
+
+  test('the engine that is there without a graphics adapter is named as it is typed', () => {
+    const [cpu] = engineOptions.engine.values.filter((engine) => engine === 'cpu');
+    expect(noWebGpu('None.').hint).toContain(`--engine ${cpu}`);
   });
 
   test('a name with one letter too many is answered with the one that was meant: options, commands, methods, tasks', async () => {

@@ -282,6 +282,8 @@ test('a search that ran out of time says what it did not come to, and prints no 
   };
   const said = plain(bestText(report));
   expect(said).not.toMatch(/NaN|Infinity|∞/);
+  // what stands without an error, and what without a number, is explained
+  expect(said).toMatch(/^±: 95 %.* Numbers without ± .*\n–: not measured there: /m);
   expect(said.split('\n').at(-1)).toBe(
     '2 merges tried at 6 settings in 3.0 s. The time was up after 2 merges, before 1 method, 3 Gram merges, and the search.',
   );

@@ -18,7 +18,7 @@ export const searchVerb = defineVerb({
   name: 'search',
   subjects: ['recipe.yml'],
   about:
-    'Finds the best merge of a recipe’s models: methods that read no text at their own λ (those that never came near the best are left out), then Gram merges, then weights, t, λ and density around the best, gradients and filters times a factor; on texts, on tasks (as for evaluate), or on text that the contributors generate. One part of it is tuned on, one compared on; of a third are the figures of the models, the winner and what may be as good. Nothing is merged; the best recipe goes to BEST.yml. What was measured is kept: the same command, with another --out, goes on from there with as much time again.',
+    'Finds the best merge of a recipe’s models: methods that read no text at their own λ (those that never came near the best are left out), then Gram merges, then weights, t, λ and density around the best, gradients and filters times a factor; on texts, on tasks (as for evaluate), or on text that the contributors generate. One part of it is tuned on, one compared on; of a third are the figures of the models, the winner and what may be as good. Nothing is merged; the best recipe goes to BEST.yml. What was measured is kept: the same command, with another --out and --report, goes on from there with as much time again.',
   options: {
     out: {
       kind: 'text',
