@@ -96,7 +96,8 @@ test('what was tried comes row by row, the best first; one is used; whole texts 
   await expect.element(page.getByText(/\d more were compared on the choosing part alone/)).toBeVisible();
   const faint = /Faint: the difference from .* on the part that merges are chosen on\./;
   await expect.element(page.getByText(faint)).toBeVisible();
-  for (const one of document.querySelectorAll('[data-faint]')) expect(one.textContent).toMatch(/^[+−].*%/);
+  for (const one of document.querySelectorAll('[data-faint]'))
+    expect(one.textContent).toMatch(/^([+−]\d|0\.0%).*/);
   await button(/^measure \d+.missing numbers/).click();
   await idle(studio);
   expect(meansOf()).toHaveLength(means.length);

@@ -156,7 +156,9 @@ function Protocol({ table }: { table: Table }) {
       {isDrawn ? (
         <span className="measure-legend">
           {` Line: ${leader.row.label}; dashed: the base`}
-          {table.rows.some(({ by }) => by.tuned) ? '; thin ring: on the part it was tuned on.' : '.'}
+          {table.rows.some(({ by }) => by.tuned && !by.isElsewhere)
+            ? '; thin ring: on the part it was tuned on.'
+            : '.'}
         </span>
       ) : null}
       {faint.length > 0 && !isChoosing

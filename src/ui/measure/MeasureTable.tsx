@@ -360,8 +360,9 @@ function gapWords(gap: Estimate, unit: TableCell['unit']): [string, string] {
   const ratio = Math.exp(gap.mean);
   const [change, of, sign] = unit === 'accuracy' ? [-gap.mean, 1, ''] : [ratio - 1, ratio, '%'];
   const half = margin(gap);
+  const size = Math.abs(100 * change).toFixed(1);
   return [
-    `${change < 0 ? '−' : '+'}${Math.abs(100 * change).toFixed(1)}${sign}`,
+    `${size === '0.0' ? '' : change < 0 ? '−' : '+'}${size}${sign}`,
     half === null ? '' : halfWords(100 * half * of, 1),
   ];
 }
