@@ -180,8 +180,8 @@ export function withReading(recipe: Recipe, { tensors }: Plan, budget: number): 
   return { ...recipe, parameters: { ...recipe.parameters, ...reading } };
 }
 
-/** Differences that nobody notices, in nats per token: a fifth of a percent of perplexity. */
-export const NEGLIGIBLE = 0.002;
+/** Differences that nobody notices, in nats per token: a twentieth of a percent of perplexity. */
+export const NEGLIGIBLE = 0.0005;
 
 export const lossOf = (row: BestRow, part: TextPart) => meanLoss(row.blocks[part] ?? []).mean;
 
