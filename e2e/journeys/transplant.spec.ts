@@ -96,10 +96,10 @@ for (const engine of ['cpu', 'webgpu']) {
       outcome && 'report' in outcome ? outcome.report.bitsPerByte! : Number.NaN,
     );
     expect(bits[0]).toBeCloseTo(made.quality!.after.bitsPerByte, 9);
-    // other tokens: compared by the byte, and so marked
+    // other tokens: compared by the byte
     const lines = evaluated.stdout.split('\n');
     expect(lines[0]).toContain('bits per byte');
-    expect(lines.find((line) => line.startsWith('*'))).toContain(Math.min(...bits).toFixed(4));
+    for (const of of bits) expect(lines.some((line) => line.includes(of.toFixed(4)))).toBe(true);
     expect(evaluated.stdout).not.toMatch(/better|worse|told apart/);
   });
 }
