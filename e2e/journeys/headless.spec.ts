@@ -8,6 +8,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -237,6 +238,11 @@ test('search: the best recipe is written, and beside it every recipe of a front'
     const { code, stderr } = await amalgam(['plan', join(work, name)]);
     expect(code, stderr).toBe(0);
   }
+  // another search does not write over one of them
+  rmSync(best);
+  const again = await amalgam(['search', file, '--front', '2', '--out', best]);
+  expect([again.code, existsSync(best)]).toEqual([2, false]);
+  expect(again.stderr).toContain('best-1.yml already exists.');
 });
 
 test('chat: what is typed is continued, also by other weights; served, each request may set them', async () => {

@@ -99,18 +99,17 @@ test('what a hub is asked ends by its button, with its dialog or form, and with 
   await expect.element(button('Push')).toBeVisible();
 });
 
+const aWait = () =>
+  ({
+    ...{ reason: 'server', host: 'hub.test', name: 'a/b' },
+    ...{ until: Date.now() + 60_000, announced: true },
+  }) as HubWait;
+
 test('a wait for the hub is shown once, whatever dialog is open', async () => {
   const { studio } = await openTies();
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await expect.element(page.getByText(/^Merged in/).first()).toBeVisible();
-  const wait = {
-    reason: 'server',
-    until: Date.now() + 60_000,
-    host: 'hub.test',
-    name: 'a/b',
-    announced: true,
-  };
-  studio.store.setState({ hubWaits: [wait as HubWait] });
+  studio.store.setState({ hubWaits: [aWait()] });
   const shown = () =>
     [...document.querySelectorAll('[role="timer"]')].filter((own) => own.checkVisibility()).length;
   for (const dialog of [null, 'base', 'saved', 'report', 'palette'] as const) {
@@ -131,14 +130,7 @@ test('a wait is given up where it is shown; a plan that was waiting can be made 
   hangs = true;
   editRecipe(studio, (r) => ({ ...r, seed: 7 }));
   await waitFor(() => expect(fails).toBeDefined());
-  const wait = {
-    reason: 'server',
-    until: Date.now() + 60_000,
-    host: 'hub.test',
-    name: 'a/b',
-    announced: true,
-  };
-  studio.store.setState({ hubWaits: [wait as HubWait] });
+  studio.store.setState({ hubWaits: [aWait()] });
   await page.getByRole('timer').getByRole('button', { name: 'Cancel' }).click();
   expect(endHubWaits).toHaveBeenCalledOnce();
   await waitFor(() => expect(studio.store.getState().plan.status).toBe('failed'));

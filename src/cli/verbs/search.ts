@@ -1,4 +1,5 @@
-import { basename, join, parse, resolve } from 'node:path';
+import { readdir } from 'node:fs/promises';
+import { basename, dirname, join, parse, resolve } from 'node:path';
 import process from 'node:process';
 import { formatLeft } from '../../formats/quantity';
 import { copyOf, type Recipe } from '../../formats/recipe';
@@ -56,6 +57,8 @@ export const searchVerb = defineVerb({
     const file = resolve(workingFolder, named);
     const out = options.out === undefined ? undefined : resolve(workingFolder, options.out);
     if (out !== undefined) await checkReportPlace(out, 'out');
+    if (out !== undefined && front !== undefined)
+      for (const taken of await numberedBeside(out)) await checkReportPlace(taken, 'out');
     const writeReport = await reportWriter(options.report, workingFolder);
     const recipe = await readRecipe(file);
     const texts = [];
@@ -110,6 +113,14 @@ export const searchVerb = defineVerb({
 function numbered(file: string, number: number): string {
   const { dir, name, ext } = parse(file);
   return join(dir, `${name}-${number}${ext}`);
+}
+
+/** Files that stand where recipes of a front may go. */
+async function numberedBeside(file: string): Promise<string[]> {
+  const { dir, name } = parse(file);
+  return (await readdir(dirname(file)))
+    .filter((own) => join(dir, own) === numbered(file, Number.parseInt(own.slice(name.length + 1), 10)))
+    .map((own) => join(dir, own));
 }
 
 /** The recipe of a row, models and texts by the names that the person's recipe has for them. */
